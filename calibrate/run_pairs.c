@@ -81,7 +81,7 @@ static Status steps_find(const PublishedCase *published, int num_cases, Arena *a
         if (status.code != STATUS_OK) continue;
         steps[(*num_steps)++] =
             (Step){&published[i], arena_printf(arena, "%s\n%s", published[i].family,
-                                               loaded.scenario.cluster.gpu.name)};
+                                               loaded.scenario.cluster.pools[0].gpu.name)};
     }
     arena_free(&scratch);
     qsort(steps, (size_t)*num_steps, sizeof *steps, compare_steps);

@@ -21,7 +21,7 @@ const int NUM_STEP_QUANTITIES = sizeof STEP_QUANTITIES / sizeof *STEP_QUANTITIES
 
 static double *quantity_of(const StepQuantity *quantity, Scenario *scenario) {
     char *owner = quantity->of_stack ? (char *)&scenario->execution.stack
-                                     : (char *)&scenario->cluster.gpu.efficiency;
+                                     : (char *)&scenario->cluster.pools[0].gpu.efficiency;
     return (double *)(void *)(owner + quantity->offset);
 }
 
@@ -29,8 +29,8 @@ static double *quantity_of(const StepQuantity *quantity, Scenario *scenario) {
 // it.
 static int parameter_of(StepRows *rows, const StepQuantity *quantity, Scenario *scenario,
                         Arena *arena) {
-    const char *owner =
-        quantity->of_stack ? scenario->execution.stack.name : scenario->cluster.gpu.architecture;
+    const char *owner = quantity->of_stack ? scenario->execution.stack.name
+                                           : scenario->cluster.pools[0].gpu.architecture;
     double value = *quantity_of(quantity, scenario);
     if (value <= 0) return -1;
     int i = 0;
@@ -95,7 +95,8 @@ static Status row_predict(StepRows *rows, Arena *scratch, Arena *arena, StepRow 
     row->known_variance = e.known_variance;
     row->num_nodes = scenario.cluster.num_nodes;
     memcpy(row->part_s, e.part_s, sizeof row->part_s);
-    row->site = arena_printf(arena, "%s\n%s", row->published->family, scenario.cluster.gpu.name);
+    row->site =
+        arena_printf(arena, "%s\n%s", row->published->family, scenario.cluster.pools[0].gpu.name);
     return slopes_add(rows, &scenario, &plan, scratch, row);
 }
 

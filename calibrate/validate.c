@@ -11,7 +11,7 @@
 static const char *job_text(const PublishedCase *published, const Scenario *scenario,
                             Arena *arena) {
     return arena_printf(arena, "%s\n%s\n%s\n%d\n%lld\n%lld", published->family,
-                        scenario->model.name, scenario->cluster.gpu.name,
+                        scenario->model.name, scenario->cluster.pools[0].gpu.name,
                         scenario->cluster.num_gpus, (long long)scenario->training.seq_len,
                         (long long)scenario->training.global_batch);
 }

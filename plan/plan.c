@@ -101,10 +101,9 @@ static Status stages_to_chunks(const Scenario *scenario, Arena *arena, Plan *pla
 
 // ", or idle_gpus 4": where so many of the cluster's GPUs could be used; text has 40 characters.
 static const char *idle_hint(const Scenario *scenario, double used, char *text) {
-    Cluster ignored;
     const int total = cluster_total_gpus(&scenario->cluster);
     text[0] = '\0';
-    if (used >= 1 && used < total && cluster_use(&scenario->cluster, (int)used, &ignored))
+    if (used >= 1 && used < total && cluster_can_use(&scenario->cluster, (int)used))
         snprintf(text, 40, ", or idle_gpus %d", total - (int)used);
     return text;
 }
@@ -196,12 +195,12 @@ int64_t plan_stage_gpus(const Plan *plan) {
     return (int64_t)plan->tp * plan->cp * plan->dp;
 }
 
-int plan_rank_group(const Cluster *cluster, const Plan *plan, int rank) {
-    return cluster->groups ? cluster_group_of_gpu(cluster, rank * plan_stage_gpus(plan)) : 0;
+int plan_rank_pool(const Cluster *cluster, const Plan *plan, int rank) {
+    return cluster_pool_of_gpu(cluster, rank * plan_stage_gpus(plan));
 }
 
-const Cluster *plan_rank_cluster(const Cluster *cluster, const Plan *plan, int rank) {
-    return cluster_group(cluster, plan_rank_group(cluster, plan, rank));
+Machines plan_rank_machines(const Cluster *cluster, const Plan *plan, int rank) {
+    return cluster_machines(cluster, plan_rank_pool(cluster, plan, rank));
 }
 
 int plan_chunk_rank(const Plan *plan, int chunk) {
@@ -367,6 +366,7 @@ void plan_derive(const Scenario *scenario, Plan *plan) {
     plan->expert_dp = (int)(stage_ranks / ((int64_t)plan->ep * plan->etp));
     plan->num_microbatches =
         scenario->training.global_batch / ((int64_t)plan->micro_batch * plan->dp);
-    plan->domain_gpus = scenario->cluster.domain_gpus;
-    plan->node_order = scenario->cluster.order ? scenario->cluster.order : scenario->cluster.placed;
+    plan->domain_gpus = scenario->cluster.pools[0].domain_gpus;
+    const ClusterNetwork *network = &scenario->cluster.network;
+    plan->node_order = network->order ? network->order : network->placed;
 }

@@ -150,8 +150,8 @@ int64_t plan_stage_gpus(const Plan *plan);
 
 // The group that a pipeline rank lies in, and its machines (config/cluster/cluster.h); 0 and the
 // cluster itself where all nodes are alike.
-int plan_rank_group(const Cluster *cluster, const Plan *plan, int rank);
-const Cluster *plan_rank_cluster(const Cluster *cluster, const Plan *plan, int rank);
+int plan_rank_pool(const Cluster *cluster, const Plan *plan, int rank);
+Machines plan_rank_machines(const Cluster *cluster, const Plan *plan, int rank);
 
 // The contract's default split of layers over chunks: num_chunks entries.
 //   C chunks, L layers: L / C each where it divides; else, where C divides L + 2, embedding and

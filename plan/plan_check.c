@@ -23,17 +23,17 @@ static Status gpus_check(const Scenario *scenario, const Plan *plan) {
 // Ranks of a stage meet inside its layers, so a stage is of one kind of machine.
 static Status groups_check(const Scenario *scenario, const Plan *plan) {
     const Cluster *cluster = &scenario->cluster;
-    if (!cluster->groups) return status_ok();
+    if (cluster->num_pools == 1) return status_ok();
     const int64_t stage_gpus = plan_stage_gpus(plan);
-    for (int i = 0; i < cluster->sites->num_sites; i++) {
-        if (cluster->groups[i].num_gpus % stage_gpus == 0) continue;
+    for (int i = 0; i < cluster->num_pools; i++) {
+        if (cluster->pools[i].num_gpus % stage_gpus == 0) continue;
         char path[64];
         snprintf(path, sizeof path, "cluster.groups[%d].num_gpus", i);
         REFUSE(path,
                "%d is not a multiple of tp %d x cp %d x dp %d: replicas on several groups of "
                "different machines are legal, but not supported yet; expected whole pipeline "
                "stages in each of the groups",
-               cluster->groups[i].num_gpus, plan->tp, plan->cp, plan->dp);
+               cluster->pools[i].num_gpus, plan->tp, plan->cp, plan->dp);
     }
     if (plan->vocab_barriers)
         REFUSE("parallel.vocab_parallel",
@@ -243,7 +243,7 @@ static Status experts_check(const Scenario *scenario, const Plan *plan) {
 // (workload/pass/group.h).
 static Status order_check(const Scenario *scenario, const Plan *plan) {
     if (plan->order == ORDER_DP_PP || plan->pp == 1) return status_ok();
-    if (scenario->cluster.groups)
+    if (scenario->cluster.num_pools > 1)
         REFUSE("parallel.order",
                "tp-cp-ep-pp-dp on groups of different machines would have every stage in all of "
                "them; expected tp-cp-ep-dp-pp");
@@ -251,10 +251,10 @@ static Status order_check(const Scenario *scenario, const Plan *plan) {
         REFUSE("parallel.order",
                "tp-cp-ep-pp-dp where ep x etp %d is not tp x cp %d is legal, but not supported yet",
                plan->ep * plan->etp, plan->tp * plan->cp);
-    const Cluster *cluster = &scenario->cluster;
-    const int block = plan->tp * plan->cp, domain = cluster->domain_gpus;
+    const Pool *pool = cluster_only_pool(&scenario->cluster);
+    const int block = plan->tp * plan->cp, domain = pool->domain_gpus;
     const bool whole = domain % block == 0 || block % domain == 0;
-    if (plan->cp > 1 && plan->dp > 1 && (cluster->sites || cluster->wires || !whole))
+    if (plan->cp > 1 && plan->dp > 1 && (scenario->cluster.network.sites || pool->wires || !whole))
         REFUSE("parallel.order",
                "tp-cp-ep-pp-dp with cp %d and dp %d is legal, but not supported yet on nodes of "
                "several networks, on domains without a switch, and where neither of tp x cp %d and "

@@ -145,10 +145,10 @@ void rule_values_start(const Scenario *scenario, RuleValues *values) {
     const Cluster *cluster = &scenario->cluster;
     *values = (RuleValues){0};
     SET(NUM_GPUS, cluster->num_gpus);
-    SET(UNLIKE_GROUPS, cluster->groups != NULL);
-    SET(AMD, cluster->gpu.vendor && strcmp(cluster->gpu.vendor, "AMD") == 0);
-    SET(ARCHITECTURE, cluster->gpu.architecture ? architecture_of(cluster->gpu.architecture)
-                                                : architecture_of("other"));
+    SET(UNLIKE_GROUPS, cluster->num_pools > 1);
+    const Gpu *gpu = &cluster->pools[0].gpu;
+    SET(AMD, gpu->vendor && strcmp(gpu->vendor, "AMD") == 0);
+    SET(ARCHITECTURE, architecture_of(gpu->architecture ? gpu->architecture : "other"));
     execution_add(&scenario->execution, values);
     job_add(&scenario->training, values);
     model_add(&scenario->model, values);

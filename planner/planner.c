@@ -8,6 +8,6 @@
 Status planner_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                       PlannerResult *out) {
     TRY(search_constraints_check(scenario));
-    if (scenario->cluster.groups) return group_search(scenario, options, arena, out);
+    if (scenario->cluster.num_pools > 1) return group_search(scenario, options, arena, out);
     return search_alike(scenario, options, arena, out);
 }

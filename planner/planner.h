@@ -179,7 +179,7 @@ Status planner_search(const Scenario *scenario, const PlannerOptions *options, A
 
 // The scenario in which the search asks whether plans fit: with max_memory_bytes, and as surely as
 // is asked for.
-Scenario planner_limited(const Scenario *scenario, const PlannerOptions *options);
+Scenario planner_limited(const Scenario *scenario, const PlannerOptions *options, Arena *arena);
 
 // The probability that is asked for.
 double planner_fit_probability(const PlannerOptions *options);

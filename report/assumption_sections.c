@@ -44,18 +44,18 @@ static const char *member_text(const cJSON *object, const char *key) {
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
 }
 
-static void machines_add(FileList *list, const Cluster *machines) {
-    const char *bundled = data_path(list->arena, "hw-profiles/gpus", machines->gpu.name);
-    const char *kernels = machines->gpu.kernels_of;
-    if (strcmp(bundled, machines->gpu.file) == 0)
-        bundled_add(list, "GPU profile", "hw-profiles/gpus", machines->gpu.name, true);
+static void pool_add(FileList *list, const Pool *pool) {
+    const char *bundled = data_path(list->arena, "hw-profiles/gpus", pool->gpu.name);
+    const char *kernels = pool->gpu.kernels_of;
+    if (strcmp(bundled, pool->gpu.file) == 0)
+        bundled_add(list, "GPU profile", "hw-profiles/gpus", pool->gpu.name, true);
     if (kernels && value_is_path(kernels))
-        file_add(list, "kernel profile", kernels,
-                 path_beside(list->arena, machines->gpu.file, kernels), false);
+        file_add(list, "kernel profile", kernels, path_beside(list->arena, pool->gpu.file, kernels),
+                 false);
     else
         bundled_add(list, "kernel profile", "hw-profiles/kernels", kernels, false);
-    bundled_add(list, "link profile", "hw-profiles/links", machines->scale_up.name, true);
-    bundled_add(list, "network profile", "hw-profiles/links", machines->scale_out.name, true);
+    bundled_add(list, "link profile", "hw-profiles/links", pool->scale_up.name, true);
+    bundled_add(list, "network profile", "hw-profiles/links", pool->scale_out.name, true);
 }
 
 // The scenario itself is listed with the plan; other files are no JSON, or too long to read.
@@ -82,8 +82,8 @@ static void files_find(FileList *list, const Scenario *scenario) {
         preset[strcspn(preset, ":")] = '\0';
         bundled_add(list, "cluster", "hw-profiles/clusters", preset, true);
     }
-    for (int i = 0; i < cluster_num_groups(&scenario->cluster); i++)
-        machines_add(list, cluster_group(&scenario->cluster, i));
+    for (int i = 0; i < scenario->cluster.num_pools; i++)
+        pool_add(list, &scenario->cluster.pools[i]);
     bundled_add(list, "software", "stacks", scenario->execution.stack.name, true);
     if (!scenario->calibration || !scenario->calibration->path)
         bundled_add(list, "errors of whole steps", "hw-profiles", "steps", true);

@@ -37,12 +37,12 @@ const char *report_question(const Scenario *scenario, Arena *arena) {
         moe =
             arena_printf(arena, ", %s active", units_count(model_active_parameters(model), active));
     const char *front = front_text(scenario, arena), *gpus = "";
-    for (int i = 0; i < cluster_num_groups(cluster); i++) {
-        const Cluster *group = cluster_group(cluster, i);
+    for (int i = 0; i < cluster->num_pools; i++) {
+        const Pool *pool = &cluster->pools[i];
         const char *all =
-            group->idle_gpus ? arena_printf(arena, " of %d", cluster_total_gpus(group)) : "";
-        gpus = arena_printf(arena, "%s%s%d%s x %s", gpus, i ? " + " : "", group->num_gpus, all,
-                            group->gpu.name);
+            pool->idle_gpus ? arena_printf(arena, " of %d", pool->num_gpus + pool->idle_gpus) : "";
+        gpus = arena_printf(arena, "%s%s%d%s x %s", gpus, i ? " + " : "", pool->num_gpus, all,
+                            pool->gpu.name);
     }
     const bool named = strcmp(scenario->name, model->name) != 0;
     const char *text = arena_printf(

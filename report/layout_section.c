@@ -37,13 +37,11 @@ typedef struct {
 } GpuPlace;
 
 static GpuPlace place_of_gpu(const Cluster *cluster, int64_t gpu) {
-    const int group = cluster_group_of_gpu(cluster, gpu);
-    const Cluster *machines = cluster_group(cluster, group);
-    const int64_t in_group = gpu - cluster_group_first_gpu(cluster, group);
+    const int pool = cluster_pool_of_gpu(cluster, gpu);
+    const int64_t in_pool = gpu - cluster_pool_first_gpu(cluster, pool);
     return (GpuPlace){
-        .node =
-            cluster_group_first_node(cluster, group) + (int)(in_group / machines->gpus_per_node),
-        .index = (int)(in_group % machines->gpus_per_node),
+        .node = cluster_node_of_gpu(cluster, gpu),
+        .index = (int)(in_pool % cluster->pools[pool].gpus_per_node),
     };
 }
 
@@ -66,17 +64,18 @@ static void gpu_add(cJSON *gpus, const Cluster *cluster, const Plan *plan, int64
 static void gpus_draw(cJSON *section, const PlanView *view, Arena *arena) {
     const Plan *plan = view->plan;
     Cluster cluster = view->scenario->cluster;
-    if (plan->node_order) cluster.order = plan->node_order;
+    if (plan->node_order) cluster.network.order = plan->node_order;
     const int64_t of_stage = plan_stage_gpus(plan), num_gpus = of_stage * plan->pp;
+    const int node_gpus = cluster.pools[0].gpus_per_node;
     int64_t shown = of_stage;
     if (num_gpus > LAYOUT_MAX_GPUS) {
         shown = LAYOUT_MAX_GPUS / plan->pp;
-        shown -= shown % cluster.gpus_per_node; // whole nodes
-        if (shown < cluster.gpus_per_node) shown = cluster.gpus_per_node;
+        shown -= shown % node_gpus; // whole nodes
+        if (shown < node_gpus) shown = node_gpus;
         if (shown > of_stage) shown = of_stage;
     }
     cJSON *data = section_data(section);
-    cJSON_AddNumberToObject(data, "gpus_per_node", cluster.gpus_per_node);
+    cJSON_AddNumberToObject(data, "gpus_per_node", node_gpus);
     cJSON_AddNumberToObject(data, "pp", plan->pp);
     cJSON_AddNumberToObject(data, "stage_gpus", (double)of_stage);
     cJSON_AddNumberToObject(data, "stage_gpus_drawn", (double)shown);

@@ -97,12 +97,12 @@ static void print_groups(const Scenario *scenario, const PlannerResult *result, 
     for (int i = 0; i < best->num_shares; i++)
         paper_wrap(paper, 2, STYLE_PLAIN, group_share_text(&best->shares[i], arena));
     if (result->groups) paper_wrap(paper, 0, STYLE_PLAIN, groups_answer_text(result, arena));
-    for (int i = 0; i < cluster_num_groups(cluster); i++) {
-        const Gpu *gpu = &cluster->groups[i].gpu;
+    for (int i = 0; i < cluster->num_pools; i++) {
+        const Gpu *gpu = &cluster->pools[i].gpu;
         units_memory(gpu->memory_available_bytes, available);
         paper_wrap(paper, 0, STYLE_PLAIN,
                    arena_printf(arena, "Each of the %d %s has %s for the job.",
-                                cluster->groups[i].num_gpus, gpu->name, available));
+                                cluster->pools[i].num_gpus, gpu->name, available));
     }
 }
 
@@ -126,7 +126,7 @@ static void print_plans(const Scenario *scenario, const PlannerResult *result, c
         add_entry(&table, &result->entries[i], i + 1, arena);
     table_print(&table, paper);
     char available[UNITS_SIZE];
-    if (scenario->cluster.groups) {
+    if (scenario->cluster.num_pools > 1) {
         print_groups(scenario, result, paper, arena);
         return;
     }
@@ -187,7 +187,7 @@ static void print_idle(const Scenario *scenario, const PlannerResult *result, co
                                 "%d of %d GPUs stay idle: ranks run on %d of each of %d node%s. "
                                 "Prices are those of all %d.%s",
                                 cluster->idle_gpus, cluster_total_gpus(cluster),
-                                cluster->gpus_per_node, cluster->num_nodes,
+                                cluster->pools[0].gpus_per_node, cluster->num_nodes,
                                 cluster->num_nodes == 1 ? "" : "s", cluster_total_gpus(cluster),
                                 why));
     }

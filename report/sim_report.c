@@ -21,7 +21,8 @@ static void print_uncounted(const Paper *paper, const SimComparison *c, Arena *a
     const Cluster *cluster = &c->scenario->cluster;
     const double *term_s = c->estimate->term_s;
     const double inside_s = term_s[TERM_TP] + term_s[TERM_CP] + term_s[TERM_EP];
-    if ((!cluster->wires && !cluster->groups) || inside_s < LEAST_FRAC * c->estimate->step_time_s)
+    if ((cluster->num_pools == 1 && !cluster->pools[0].wires) ||
+        inside_s < LEAST_FRAC * c->estimate->step_time_s)
         return;
     paper_wrap(
         paper, 0, STYLE_PLAIN,

@@ -24,7 +24,7 @@ typedef struct {
 static double operator_s(const Expansion *e, const Op *op) {
     if (op->collective.beside == BESIDE_MICROBATCH) return 0;
     if (op->kind != OP_COLLECTIVE)
-        return op_compute_s(e->context->cluster, op) + op_sync_s(e->context, op);
+        return op_compute_s(e->context->machines.pool, op) + op_sync_s(e->context, op);
     return op_collective_s(e->context, op);
 }
 
@@ -80,8 +80,8 @@ void trace_operators(TraceWriter *writer, int tid, const Instruction *instructio
     const Scenario *scenario = writer->context->scenario;
     const Plan *plan = writer->context->plan;
     Arena scratch = {0};
-    PricingContext context = pricing_context(scenario, plan, &scratch);
-    context.cluster = plan_rank_cluster(&scenario->cluster, plan, writer->row->stage);
+    const int pool = plan_rank_pool(&scenario->cluster, plan, writer->row->stage);
+    const PricingContext context = pricing_context(scenario, plan, pool, &scratch);
     Expansion e = {.writer = writer,
                    .context = &context,
                    .tid = tid,

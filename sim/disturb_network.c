@@ -12,10 +12,10 @@ bool disturb_is_network(DisturbKind kind) {
 
 // The NICs of a network, or of one of its groups.
 typedef struct {
-    const Cluster *cluster;
+    const Pool *pool;
     Network *network; // that gets nic_taken_by
     int first_node;   // in the whole
-    double *frac;     // [num_nodes * nics_per_node of the cluster] what is left of each
+    double *frac;     // [num_nodes * nics_per_node of the pool] what is left of each
 } NicSet;
 
 // A network while it is disturbed, entry by entry.
@@ -62,7 +62,7 @@ static NicSet *nic_set(const Damage *damage, int node) {
 }
 
 static double *nic_left(const NicSet *set, int node, int nic) {
-    return &set->frac[(node - set->first_node) * set->cluster->nics_per_node + nic];
+    return &set->frac[(node - set->first_node) * set->pool->nics_per_node + nic];
 }
 
 static Status link_degrade(const Damage *damage, int entry) {
@@ -87,7 +87,7 @@ static Status nic_fail(const Damage *damage, int entry) {
     const LinkName *name = &damage->scenario->disturb[entry].link;
     const NicSet *set = nic_set(damage, name->index);
     *nic_left(set, name->index, name->nic) = 0;
-    for (int i = 0; i < set->cluster->nics_per_node; i++)
+    for (int i = 0; i < set->pool->nics_per_node; i++)
         if (*nic_left(set, name->index, i) > 0) return status_ok();
     return entry_refuse(damage->scenario, entry,
                         arena_printf(damage->arena,
@@ -96,19 +96,19 @@ static Status nic_fail(const Damage *damage, int entry) {
                                      name->index));
 }
 
-// NICs of the cluster per NIC that is played.
+// NICs of the pool per NIC that is played.
 static double nics_per_played(const NicSet *set) {
-    return (double)set->cluster->nics_per_node / set->network->nics_per_node;
+    return (double)set->pool->nics_per_node / set->network->nics_per_node;
 }
 
 static int played_nic(const NicSet *set, int nic) {
-    return nic * set->network->nics_per_node / set->cluster->nics_per_node;
+    return nic * set->network->nics_per_node / set->pool->nics_per_node;
 }
 
 // What is left of a NIC that is played, of which each that it stands for is a part.
 static double played_nic_left(const NicSet *set, int node, int played) {
     double lost = 0;
-    for (int nic = 0; nic < set->cluster->nics_per_node; nic++)
+    for (int nic = 0; nic < set->pool->nics_per_node; nic++)
         if (played_nic(set, nic) == played) lost += 1 - *nic_left(set, node, nic);
     return fmax(0, 1 - lost / nics_per_played(set));
 }
@@ -332,7 +332,7 @@ static void nics_prepare(Damage *damage) {
     const Cluster *cluster = &damage->scenario->cluster;
     Network *whole = damage->network;
     NetworkGroup *groups = NULL;
-    damage->num_nic_sets = cluster_num_groups(cluster);
+    damage->num_nic_sets = cluster->num_pools;
     damage->nics = ARENA_ARRAY(damage->arena, damage->num_nic_sets, NicSet);
     if (whole->groups) {
         groups = ARENA_ARRAY(damage->arena, damage->num_nic_sets, NetworkGroup);
@@ -340,9 +340,9 @@ static void nics_prepare(Damage *damage) {
         whole->groups = groups;
     }
     for (int i = 0; i < damage->num_nic_sets; i++) {
-        const Cluster *own = cluster_group(cluster, i);
+        const Pool *own = &cluster->pools[i];
         damage->nics[i] = (NicSet){
-            .cluster = own,
+            .pool = own,
             .network = groups ? &groups[i].network : whole,
             .first_node = groups ? groups[i].first_node : 0,
             .frac = ones(own->num_nodes * own->nics_per_node, damage->arena),

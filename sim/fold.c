@@ -22,7 +22,7 @@ static bool inner_leaves_block(const Cluster *cluster, const Plan *plan, GroupKi
     const GroupKind base = group_base_kind(kind);
     if (base != GROUP_TP && base != GROUP_EP && base != GROUP_ETP && base != GROUP_LAYOUT)
         return false;
-    GroupLayout layout = group_layout(cluster, group);
+    GroupLayout layout = group_layout(&cluster->pools[0], group);
     return layout.num_domains > 1 && (layout.ranks_per_domain * group.stride % plan->tp != 0 ||
                                       group.size * group.stride % plan->tp != 0);
 }
@@ -45,7 +45,7 @@ static const char *tp_obstacle(const Cluster *cluster, const Plan *plan, const P
         Group group = plan_group(plan, kind);
         if (group.size == 1 || group.stride % plan->tp == 0) continue;
         if (group_base_kind(kind) == GROUP_TP) { // of the ranks that are folded
-            const Cluster *own = cluster_group(cluster, program->collectives[i].machines);
+            const Pool *own = &cluster->pools[program->collectives[i].pool];
             if (group_layout(own, group).num_domains > 1) return crossing_sentence(kind, arena);
             continue;
         }
@@ -98,7 +98,7 @@ static bool group_rotates(const Cluster *cluster, const Plan *plan, GroupKind ki
     if (group.size == 1 || rotation->period % (group.size * group.stride) == 0) return true;
     if (group.size * group.stride != rotation->multiplicity) return false;
     if (rotation->period % group.stride != 0) return false;
-    GroupLayout layout = group_layout(cluster, plan_group(plan, kind));
+    GroupLayout layout = group_layout(&cluster->pools[0], plan_group(plan, kind));
     int places = rotation->period / group.stride;
     return layout.num_domains == 1 || places % layout.ranks_per_domain == 0;
 }
@@ -129,7 +129,7 @@ static const char *rotation_obstacle(const Cluster *cluster, const Plan *plan,
         if (!meets || group_rotates(cluster, plan, kind, rotation)) continue;
         return arena_printf(arena, "their %s groups do not lie alike", group_name(kind));
     }
-    if (cluster->order) return "the placement takes their nodes out of their order";
+    if (cluster->network.order) return "the placement takes their nodes out of their order";
     return network_rotates(network, rotation);
 }
 
@@ -197,9 +197,9 @@ static double folding_instructions(const Folding *folding, const Program *progra
 }
 
 static bool is_sortable(const Scenario *scenario, bool stepwise) {
-    const Cluster *cluster = &scenario->cluster;
-    return scenario->num_disturb == 0 && !stepwise && !cluster->sites && !cluster->wires &&
-           !cluster->order;
+    const ClusterNetwork *network = &scenario->cluster.network;
+    return scenario->num_disturb == 0 && !stepwise && !network->sites && !network->order &&
+           !cluster_only_pool(&scenario->cluster)->wires;
 }
 
 static const char *exact_sentence(int num_gpus, int num_lanes, Arena *arena) {

@@ -44,8 +44,10 @@ static int leaf_step(const Cluster *cluster, const Network *network, Group group
 InnerPattern inner_pattern(const LowerInput *input, const Network *network,
                            const InnerCollective *inner, bool across, Arena *arena) {
     const Cluster *cluster = input->cluster;
+    const Pool *pool = cluster_only_pool(cluster); // of several none of this is played
+    const Machines machines = cluster_machines(cluster, 0);
     const Group group = plan_group(input->plan, inner->group);
-    const GroupLayout layout = group_layout(cluster, group);
+    const GroupLayout layout = group_layout(pool, group);
     const CollectiveKind kind = inner->all_to_all ? COLLECTIVE_ALL_TO_ALL : COLLECTIVE_ALL_GATHER;
     InnerPattern out = {
         .group = group,
@@ -54,14 +56,14 @@ InnerPattern inner_pattern(const LowerInput *input, const Network *network,
         .last_step = 1,
         .ranks_per_domain = layout.ranks_per_domain,
         .slowdown =
-            network_slowdown(cluster, kind, group, layout.ranks_per_domain, all_ranks(cluster)),
+            network_slowdown(machines, kind, group, layout.ranks_per_domain, all_ranks(pool)),
     };
     if (!across || !inner->all_to_all) return out;
     out.last_step = layout.num_domains - 1;
     if (network->sites) return out;
     // Of the uplinks these flows get what all steps together do, in the time that the price says.
     out.first_step = out.last_step = leaf_step(cluster, network, group, &layout, arena);
-    out.slowdown = leaves_step_slowdown(cluster, group, out.first_step * out.ranks_per_domain);
+    out.slowdown = leaves_step_slowdown(machines, group, out.first_step * out.ranks_per_domain);
     return out;
 }
 

@@ -67,8 +67,8 @@ static void firsts_note(Finder *finder, const int *firsts) {
     finder->group_firsts[finder->num_groups++] = firsts;
 }
 
-static void ring_note(Finder *finder, Way way, const Cluster *cluster, Group group) {
-    const GroupLayout layout = group_layout(cluster, group);
+static void ring_note(Finder *finder, Way way, const Pool *pool, Group group) {
+    const GroupLayout layout = group_layout(pool, group);
     way.inside = layout.ranks_per_domain;
     if (layout.ranks_per_domain > 1) way_note(finder, way);
     way.across = true;
@@ -78,7 +78,7 @@ static void ring_note(Finder *finder, Way way, const Cluster *cluster, Group gro
 static void collective_note(Finder *finder, int rank, int collective) {
     const LowerInput *input = finder->input;
     const ProgramCollective *what = &input->program->collectives[collective];
-    const Cluster *cluster = cluster_group(input->cluster, what->machines);
+    const Pool *pool = &input->cluster->pools[what->pool];
     const Group group = plan_group(input->plan, what->group);
     Way way = {.kind = WAY_PIPELINE, .rank = rank, .group = group};
     if (what->pipeline_queue == 0) {
@@ -88,7 +88,7 @@ static void collective_note(Finder *finder, int rank, int collective) {
             firsts_note(finder, lanes_group_firsts(finder->lanes, way.group, finder->arena));
         finder->is_noted[what->group] = true;
     }
-    if (group.size > 1 && !collective_is_timer(input, what)) ring_note(finder, way, cluster, group);
+    if (group.size > 1 && !collective_is_timer(input, what)) ring_note(finder, way, pool, group);
 }
 
 static const InnerPattern *pattern_find(Finder *finder, const InnerCollective *inner, bool across) {
@@ -106,7 +106,7 @@ static void inner_note(Finder *finder, int rank, const Instruction *instruction)
     for (int i = 0; pass && i < pass->num; i++) {
         const InnerCollective *inner = &pass->list[i];
         const Group group = plan_group(input->plan, inner->group);
-        const bool across = group_layout(input->cluster, group).num_domains > 1;
+        const bool across = group_layout(cluster_only_pool(input->cluster), group).num_domains > 1;
         const InnerPattern *pattern = pattern_find(finder, inner, across);
         for (int step = pattern->first_step; step <= pattern->last_step; step++)
             way_note(finder, (Way){.kind = WAY_INNER,

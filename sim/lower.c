@@ -30,8 +30,8 @@ static int route_make(Lowering *lowering, int rank, int peer, int lane, double s
     int route = dag_add_route(&lowering->builder, &lowering->out->network,
                               lowering_gpu(lowering, rank, lane),
                               lowering_gpu(lowering, peer, lane), slowdown);
-    const Cluster *cluster = plan_rank_cluster(input->cluster, input->plan, rank);
-    if (cluster->wires && ranks_share_domain(input->cluster, input->plan, rank, peer))
+    const Pool *pool = plan_rank_machines(input->cluster, input->plan, rank).pool;
+    if (pool->wires && ranks_share_domain(input->cluster, input->plan, rank, peer))
         lowering->builder.routes[route].share_bytes_per_s =
             share_frac * ranks_near_bytes_per_s(input->cluster, input->plan, rank, peer);
     return route;
@@ -97,8 +97,8 @@ static void pipeline_collective_add(Lowering *lowering, int rank, int lane, int 
 bool collective_is_timer(const LowerInput *input, const ProgramCollective *what) {
     if (group_base_kind(what->group) != GROUP_TP) return false;
     if (input->inner && input->inner->is_disturbed) return false;
-    const Cluster *cluster = cluster_group(input->cluster, what->machines);
-    return group_layout(cluster, plan_group(input->plan, what->group)).num_domains == 1;
+    const Pool *pool = &input->cluster->pools[what->pool];
+    return group_layout(pool, plan_group(input->plan, what->group)).num_domains == 1;
 }
 
 static const int *group_firsts(Lowering *lowering, GroupKind kind) {

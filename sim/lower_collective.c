@@ -77,11 +77,11 @@ static void ring_add(Lowering *lowering, const Members *members, const int *next
 
 // How long the links inside a domain are busy with a collective that spans several: what the
 // cost model's price of the part inside says without latency, for the bytes of the whole ring.
-static double inside_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks,
+static double inside_s(Machines machines, CollectiveKind kind, Group group, RankSpan ranks,
                        int inside, double message_bytes) {
     Group part = {inside, group.stride};
-    double busy_s = span_collective_s(cluster, kind, part, ranks, message_bytes) -
-                    span_collective_s(cluster, kind, part, ranks, 1);
+    double busy_s = span_collective_s(machines, kind, part, ranks, message_bytes) -
+                    span_collective_s(machines, kind, part, ranks, 1);
     double whole = 1.0 - 1.0 / group.size, of_part = 1.0 - 1.0 / inside;
     bool ring = kind != COLLECTIVE_ALL_TO_ALL && kind != COLLECTIVE_BROADCAST;
     return ring ? busy_s * whole / of_part : busy_s;
@@ -91,17 +91,18 @@ void collective_lower(Lowering *lowering, int collective, const Members *members
                       int32_t *end) {
     const LowerInput *input = lowering->input;
     const ProgramCollective *what = &input->program->collectives[collective];
-    const Cluster *cluster = cluster_group(input->cluster, what->machines);
+    const Machines machines = cluster_machines(input->cluster, what->pool);
     double price_s = input->prices->collective_s[collective];
     *begin = dag_add_timer(&lowering->builder, 0);
     *end = dag_add_timer(&lowering->builder, 0);
     Group group = plan_group(input->plan, what->group);
-    GroupLayout layout = group_layout(cluster, group);
+    GroupLayout layout = group_layout(machines.pool, group);
     double calls = what->num_calls;
-    const RankSpan ranks = program_collective_ranks(input->plan, what, cluster);
-    double delay_s = fmin(price_s, calls * span_collective_s(cluster, what->kind, group, ranks, 1));
+    const RankSpan ranks = program_collective_ranks(input->plan, what, machines.pool);
+    double delay_s =
+        fmin(price_s, calls * span_collective_s(machines, what->kind, group, ranks, 1));
     double transfer_s = price_s - delay_s;
-    double slowdown = network_slowdown(cluster, what->kind, group, layout.ranks_per_domain, ranks);
+    double slowdown = network_slowdown(machines, what->kind, group, layout.ranks_per_domain, ranks);
 
     int inside = layout.ranks_per_domain;
     int *next = ARENA_ARRAY(lowering->arena, members->num, int);
@@ -112,15 +113,15 @@ void collective_lower(Lowering *lowering, int collective, const Members *members
         if (across ? layout.num_domains == 1 : inside == 1) continue;
         double busy_s = transfer_s;
         if (!across && layout.num_domains > 1) {
-            busy_s = inside_s(cluster, what->kind, group, ranks, inside, what->message_bytes);
+            busy_s = inside_s(machines, what->kind, group, ranks, inside, what->message_bytes);
             busy_s = fmin(calls * busy_s, transfer_s);
         }
         int num_steps = lowering->stepwise ? ring_steps(what->kind, group.size) : 1;
-        if (!across && cluster->wires) {
+        if (!across && machines.pool->wires) {
             const WiresPass wires = {
                 what->kind, {inside, group.stride}, members->gpus,      members->num,
                 num_steps,  delay_s / num_steps,    busy_s / num_steps, ranks};
-            wires_lower(lowering, cluster, &wires, *begin, *end);
+            wires_lower(lowering, machines.pool, &wires, *begin, *end);
             continue;
         }
         RingPass pass = {num_steps, delay_s / num_steps, busy_s / num_steps, slowdown};

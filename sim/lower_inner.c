@@ -150,7 +150,8 @@ static void flows_add(const PassLowering *p, const InnerCollective *inner, bool 
 static int phase_add(const PassLowering *p, const InnerCollective *inner, double part, int before) {
     DagBuilder *builder = &p->lowering->builder;
     const LowerInput *input = p->lowering->input;
-    const GroupLayout layout = group_layout(input->cluster, plan_group(input->plan, inner->group));
+    const GroupLayout layout =
+        group_layout(cluster_only_pool(input->cluster), plan_group(input->plan, inner->group));
     // Timers that are on the way of the flows tell whose they are: latency is one for all, and SMs
     // may copy beside the flows.
     const bool across = layout.num_domains > 1;

@@ -55,16 +55,16 @@ static void pairs_add(const WiresFlows *flows, const int *gpus, int size) {
 }
 
 // Members whose shape has no rings, as groups that lie askew in their domains: in their order.
-static void part_add(const WiresFlows *flows, const Cluster *cluster, const int *gpus, int size) {
+static void part_add(const WiresFlows *flows, const Pool *pool, const int *gpus, int size) {
     if (size < 2) return;
     if (flows->pass->kind == COLLECTIVE_ALL_TO_ALL) {
         pairs_add(flows, gpus, size);
         return;
     }
     const Cluster *whole = flows->lowering->input->cluster;
-    const int before = cluster_group_first_gpu(whole, cluster_group_of_gpu(whole, gpus[0]));
-    const int place = (gpus[0] - before) % cluster->domain_gpus;
-    const WireShape *shape = wires_shape(cluster->wires, size, flows->pass->part.stride);
+    const int before = cluster_pool_first_gpu(whole, cluster_pool_of_gpu(whole, gpus[0]));
+    const int place = (gpus[0] - before) % pool->domain_gpus;
+    const WireShape *shape = wires_shape(pool->wires, size, flows->pass->part.stride);
     const WireRings *rings = shape ? &shape->rings[place] : NULL;
     if (!rings || rings->num_rings == 0) {
         ring_add(flows, gpus, size, 1);
@@ -77,14 +77,11 @@ static void part_add(const WiresFlows *flows, const Cluster *cluster, const int 
     }
 }
 
-void wires_lower(Lowering *lowering, const Cluster *cluster, const WiresPass *pass, int begin,
-                 int end) {
-    const WiresFlows flows = {lowering, pass,
-                              group_bytes_per_s(cluster, pass->kind, pass->part, pass->ranks),
-                              begin, end};
+void wires_lower(Lowering *lowering, const Pool *pool, const WiresPass *pass, int begin, int end) {
+    const WiresFlows flows = {
+        lowering, pass, group_bytes_per_s(pool, pass->kind, pass->part, pass->ranks), begin, end};
     for (int first = 0; first < pass->num_gpus; first += pass->part.size) {
         int left = pass->num_gpus - first;
-        part_add(&flows, cluster, pass->gpus + first,
-                 left < pass->part.size ? left : pass->part.size);
+        part_add(&flows, pool, pass->gpus + first, left < pass->part.size ? left : pass->part.size);
     }
 }

@@ -16,5 +16,4 @@ typedef struct {
 } WiresPass;
 
 // Adds its flows between begin and end.
-void wires_lower(Lowering *lowering, const Cluster *cluster, const WiresPass *pass, int begin,
-                 int end);
+void wires_lower(Lowering *lowering, const Pool *pool, const WiresPass *pass, int begin, int end);

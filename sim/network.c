@@ -104,22 +104,23 @@ static int site_spines(const Network *network, int site) {
 }
 
 static Network network_shape(const Cluster *cluster) {
-    int nics = min_int(cluster->nics_per_node, cluster->gpus_per_node);
-    double node_bytes_per_s = cluster->nics_per_node * cluster->nic_bytes_per_s;
+    const Pool *pool = cluster_only_pool(cluster);
+    int nics = min_int(pool->nics_per_node, pool->gpus_per_node);
+    double node_bytes_per_s = pool->nics_per_node * pool->nic_bytes_per_s;
     Network network = {
-        .topology = cluster->topology,
-        .oversubscription = cluster->oversubscription,
+        .topology = pool->topology,
+        .oversubscription = pool->oversubscription,
         .num_gpus = cluster->num_gpus,
-        .gpus_per_node = cluster->gpus_per_node,
-        .domain_gpus = cluster->domain_gpus,
+        .gpus_per_node = pool->gpus_per_node,
+        .domain_gpus = pool->domain_gpus,
         .num_nodes = cluster->num_nodes,
         .nics_per_node = nics,
         .num_folded = 1,
-        .sites = cluster->sites,
-        .scale_up_bytes_per_s = cluster->scale_up.bandwidth_bytes_per_s,
-        .port_name = link_family(cluster->scale_up.name),
-        .wires = cluster->wires,
-        .nic_share_bytes_per_s = node_bytes_per_s / cluster->gpus_per_node,
+        .sites = cluster->network.sites,
+        .scale_up_bytes_per_s = pool->scale_up.bandwidth_bytes_per_s,
+        .port_name = link_family(pool->scale_up.name),
+        .wires = pool->wires,
+        .nic_share_bytes_per_s = node_bytes_per_s / pool->gpus_per_node,
     };
     if (has_leaves(&network)) {
         const Leaves leaves = leaves_of(&network);
@@ -151,8 +152,8 @@ static BlockSharing block_sharing(const Network *network, int first_gpu, int num
 }
 
 const char *network_folds(const Cluster *cluster, int num_folded) {
-    if (cluster->groups) return groups_fold(cluster, num_folded);
-    if (cluster->order && cluster->gpus_per_node % num_folded != 0)
+    if (cluster->num_pools > 1) return groups_fold(cluster, num_folded);
+    if (cluster->network.order && cluster_only_pool(cluster)->gpus_per_node % num_folded != 0)
         return "its ranks lie on nodes that the placement takes apart";
     Network network = network_shape(cluster);
     if (network.num_gpus % num_folded != 0) return "the GPUs do not divide into such blocks";
@@ -175,7 +176,7 @@ const char *network_folds(const Cluster *cluster, int num_folded) {
 }
 
 Network network_build(const Cluster *cluster, int num_folded, Arena *arena) {
-    if (cluster->groups) return groups_build(cluster, num_folded, arena);
+    if (cluster->num_pools > 1) return groups_build(cluster, num_folded, arena);
     Network network = network_shape(cluster);
     BlockSharing first = block_sharing(&network, 0, num_folded);
     network.num_folded = num_folded;

@@ -13,7 +13,7 @@ static const NetworkGroup *group_of_gpu(const Network *network, int gpu) {
 
 // What comes before a group in the scenario's order.
 static void names_set(const Cluster *cluster, NetworkGroup *groups, int num_groups) {
-    for (int i = 0; i < num_groups; i++) groups[i].number = cluster_group_number(cluster, i);
+    for (int i = 0; i < num_groups; i++) groups[i].number = cluster_pool_number(cluster, i);
     for (int i = 0; i < num_groups; i++)
         for (int k = 0; k < num_groups; k++) {
             if (groups[k].number >= groups[i].number) continue;
@@ -24,14 +24,15 @@ static void names_set(const Cluster *cluster, NetworkGroup *groups, int num_grou
 }
 
 Network groups_build(const Cluster *cluster, int num_folded, Arena *arena) {
-    const ClusterSites *sites = cluster->sites;
+    const ClusterSites *sites = cluster->network.sites;
     NetworkGroup *groups = ARENA_ARRAY(arena, sites->num_sites, NetworkGroup);
     Network whole = {
         .num_gpus = cluster->num_gpus, .num_folded = num_folded, .sites = sites, .groups = groups};
     for (int i = 0; i < sites->num_sites; i++) {
-        const Network own = network_build(&cluster->groups[i], num_folded, arena);
+        const Cluster alone = cluster_of_machines(cluster_machines(cluster, i), NULL);
+        const Network own = network_build(&alone, num_folded, arena);
         groups[i] = (NetworkGroup){.network = own,
-                                   .first_gpu = cluster_group_first_gpu(cluster, i),
+                                   .first_gpu = cluster_pool_first_gpu(cluster, i),
                                    .first_node = whole.num_nodes,
                                    .first_leaf = whole.num_leaves,
                                    .first_spine = whole.num_spines,
@@ -55,8 +56,10 @@ Network groups_build(const Cluster *cluster, int num_folded, Arena *arena) {
 
 const char *groups_fold(const Cluster *cluster, int num_folded) {
     const char *why = NULL;
-    for (int i = 0; i < cluster->sites->num_sites && !why; i++)
-        why = network_folds(&cluster->groups[i], num_folded);
+    for (int i = 0; i < cluster->num_pools && !why; i++) {
+        const Cluster alone = cluster_of_machines(cluster_machines(cluster, i), NULL);
+        why = network_folds(&alone, num_folded);
+    }
     return why;
 }
 

@@ -4,7 +4,7 @@
 #include "sim/disturb_network.h"
 
 bool inner_is_played(const Cluster *cluster) {
-    return !cluster->wires && !cluster->groups;
+    return cluster->num_pools == 1 && !cluster->pools[0].wires;
 }
 
 static bool links_are_disturbed(const Scenario *scenario) {
@@ -30,7 +30,7 @@ int not_played_list(const Scenario *scenario, const Plan *plan, Arena *arena,
     sentences[0] = arena_printf(
         arena,
         "on %s the exchanges%s%s%s%s inside computations: a disturbed link does not slow them",
-        scenario->cluster.wires ? "uneven domains" : "groups of different machines",
+        scenario->cluster.pools[0].wires ? "uneven domains" : "groups of different machines",
         tp ? " of tp" : "", cp ? " of cp" : "", plan->ep > 1 ? " of ep" : "",
         sharded ? " of ZeRO" : "");
     return 1;

@@ -8,6 +8,18 @@ Status scenario_of(const char *text, Arena *arena, Scenario *out) {
     return scenario_read(root, arena, out);
 }
 
+static Arena pools; // of test_cluster and test_pool
+
+Cluster test_cluster(const Pool *pool) {
+    Pool *own = ARENA_NEW(&pools, Pool);
+    *own = *pool;
+    return cluster_of_pools("made-up", own, 1, &(ClusterNetwork){0});
+}
+
+Pool *test_pool(Cluster *cluster) {
+    return cluster_own_pools(cluster, &pools);
+}
+
 const char *scenario_text(Arena *arena, const char *model, const char *cluster,
                           const char *training, const char *parallel) {
     return arena_printf(

@@ -10,6 +10,18 @@ Status scenario_of(const char *text, Arena *arena, Scenario *out);
 const char *scenario_text(Arena *arena, const char *model, const char *cluster,
                           const char *training, const char *parallel);
 
+// A cluster of one pool of the tests' own, which lasts as long as they do.
+Cluster test_cluster(const Pool *pool);
+
+// Gives a cluster copies of its pools of its own, to be changed: [num_pools]. Clusters that were
+// copied before keep theirs; a pointer from an earlier call is of no cluster any more.
+Pool *test_pool(Cluster *cluster);
+
+// Of a cluster of one pool.
+static inline Machines machines_of(const Cluster *cluster) {
+    return cluster_machines(cluster, 0);
+}
+
 // Claims that a status is a refusal of bad input with exactly this sentence.
 #define ASSERT_REFUSED(status, sentence)                                                           \
     do {                                                                                           \

@@ -73,7 +73,7 @@ typedef struct {
 static Status size_add(const Sizer *s, const Scenario *scenario, int num_gpus, double worst_s,
                        FleetEntry *entry) {
     Scenario sized = *scenario;
-    sized.cluster = cluster_with_gpus(&scenario->cluster, num_gpus);
+    sized.cluster = cluster_with_gpus(&scenario->cluster, num_gpus, s->scratch);
     PlannerOptions options = *s->planner;
     options.top = 1;
     options.brief = true;
@@ -116,7 +116,7 @@ static Status entry_run(const Sizer *s, const Scenario *scenario, FleetEntry *en
     Scenario own;
     Status status = preset_scenario(scenario, entry->preset, s->scratch, &own);
     if (status.code == STATUS_OK) {
-        entry->gpu = arena_strdup(s->arena, own.cluster.gpu.name);
+        entry->gpu = arena_strdup(s->arena, cluster_only_pool(&own.cluster)->gpu.name);
         const double step_tokens = (double)own.training.seq_len * (double)own.training.global_batch;
         const double step_s = s->days * SECONDS_PER_DAY / ceil(s->num_tokens / step_tokens);
         PlannerOptions options = *s->planner;

@@ -25,10 +25,8 @@ static void default_take(double *value, double otherwise) {
 // One GPU that held everything, each parameter once: nothing is split or sharded.
 Status goodput_checkpoint_bytes(const Scenario *scenario, Arena *arena, double *out) {
     Scenario whole = *scenario;
-    whole.cluster = *cluster_group(&scenario->cluster, 0);
-    whole.cluster.sites = NULL;
-    whole.cluster.order = NULL;
-    whole.cluster = cluster_with_gpus(&whole.cluster, 1);
+    const Pool one = pool_with_gpus(&scenario->cluster.pools[0], 1);
+    whole.cluster = cluster_of_pools(NULL, &one, 1, &(ClusterNetwork){0});
     const JsonNode nothing = {.file = scenario->file};
     TRY(parallel_load(&nothing, arena, &whole.parallel));
     Plan plan;

@@ -83,14 +83,14 @@ static const Wires *wires_scaled(const Wires *wires, double factor, Arena *arena
     return copy;
 }
 
-static void nvlink_scale(Cluster *cluster, double factor, Arena *arena) {
-    cluster->scale_up.bandwidth_bytes_per_s *= factor;
-    cluster->wires = wires_scaled(cluster->wires, factor, arena);
-    if (!cluster->wires_of) return;
-    const Wires **wires_of = ARENA_ARRAY(arena, cluster->whole_domain_gpus + 1, const Wires *);
-    for (int i = 0; i <= cluster->whole_domain_gpus; i++)
-        wires_of[i] = wires_scaled(cluster->wires_of[i], factor, arena);
-    cluster->wires_of = wires_of;
+static void nvlink_scale(Pool *pool, double factor, Arena *arena) {
+    pool->scale_up.bandwidth_bytes_per_s *= factor;
+    pool->wires = wires_scaled(pool->wires, factor, arena);
+    if (!pool->wires_of) return;
+    const Wires **wires_of = ARENA_ARRAY(arena, pool->whole_domain_gpus + 1, const Wires *);
+    for (int i = 0; i <= pool->whole_domain_gpus; i++)
+        wires_of[i] = wires_scaled(pool->wires_of[i], factor, arena);
+    pool->wires_of = wires_of;
 }
 
 static const ClusterSites *sites_scaled(const ClusterSites *sites, double bandwidth_factor,
@@ -106,10 +106,9 @@ static const ClusterSites *sites_scaled(const ClusterSites *sites, double bandwi
     return copy;
 }
 
-static void nic_scale(Cluster *cluster, double factor, Arena *arena) {
-    cluster->nic_bytes_per_s *= factor;
-    cluster->scale_out.bandwidth_bytes_per_s *= factor;
-    cluster->sites = sites_scaled(cluster->sites, factor, 1, arena);
+static void nic_scale(Pool *pool, double factor) {
+    pool->nic_bytes_per_s *= factor;
+    pool->scale_out.bandwidth_bytes_per_s *= factor;
 }
 
 static void link_latency_scale(Link *link, double factor) {
@@ -144,29 +143,31 @@ static const NcclKernels *curves_scaled(const NcclKernels *curves, double factor
     return copy;
 }
 
-static void latency_scale(Cluster *cluster, double factor, Arena *arena) {
-    link_latency_scale(&cluster->scale_up, factor);
-    link_latency_scale(&cluster->scale_out, factor);
-    cluster->scale_up_curves = curves_scaled(cluster->scale_up_curves, factor, arena);
-    cluster->sites = sites_scaled(cluster->sites, 1, factor, arena);
+static void latency_scale(Pool *pool, double factor, Arena *arena) {
+    link_latency_scale(&pool->scale_up, factor);
+    link_latency_scale(&pool->scale_out, factor);
+    pool->scale_up_curves = curves_scaled(pool->scale_up_curves, factor, arena);
 }
 
 // --- All
 
+static void pool_scale(Pool *pool, Resource resource, double factor, Arena *arena) {
+    gpu_scale(&pool->gpu, resource, factor, arena);
+    pool->kernels = kernels_scaled(pool->kernels, resource, factor, arena);
+    if (resource == RESOURCE_NVLINK) nvlink_scale(pool, factor, arena);
+    if (resource == RESOURCE_NIC) nic_scale(pool, factor);
+    if (resource == RESOURCE_LATENCY) latency_scale(pool, factor, arena);
+}
+
 static Cluster cluster_scaled(const Cluster *cluster, Resource resource, double factor,
                               Arena *arena) {
     Cluster copy = *cluster;
-    gpu_scale(&copy.gpu, resource, factor, arena);
-    copy.kernels = kernels_scaled(cluster->kernels, resource, factor, arena);
-    if (resource == RESOURCE_NVLINK) nvlink_scale(&copy, factor, arena);
-    if (resource == RESOURCE_NIC) nic_scale(&copy, factor, arena);
-    if (resource == RESOURCE_LATENCY) latency_scale(&copy, factor, arena);
-    if (!cluster->groups) return copy;
-    const int num_groups = cluster_num_groups(cluster);
-    Cluster *groups = ARENA_ARRAY(arena, num_groups, Cluster);
-    for (int i = 0; i < num_groups; i++)
-        groups[i] = cluster_scaled(&cluster->groups[i], resource, factor, arena);
-    copy.groups = groups;
+    Pool *pools = cluster_own_pools(&copy, arena);
+    for (int i = 0; i < copy.num_pools; i++) pool_scale(&pools[i], resource, factor, arena);
+    ClusterNetwork *network = &copy.network;
+    if (resource == RESOURCE_NIC) network->sites = sites_scaled(network->sites, factor, 1, arena);
+    if (resource == RESOURCE_LATENCY)
+        network->sites = sites_scaled(network->sites, 1, factor, arena);
     return copy;
 }
 

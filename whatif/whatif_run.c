@@ -113,8 +113,8 @@ uint64_t whatif_question(const Scenario *scenario, const WhatifAxis *axes, int n
     const int num_inputs = scenario_inputs(scenario, &arena, &inputs);
     for (int i = 0; i < num_inputs; i++)
         if (strcmp(inputs[i].path, "-") != 0) hash_file(&hash, inputs[i].path);
-    for (int g = 0; g < cluster_num_groups(&scenario->cluster); g++)
-        hash_file(&hash, cluster_group(&scenario->cluster, g)->gpu.file);
+    for (int p = 0; p < scenario->cluster.num_pools; p++)
+        hash_file(&hash, scenario->cluster.pools[p].gpu.file);
     for (int i = 0; i < num_axes; i++) {
         hash_text(&hash, axes[i].path);
         for (int v = 0; v < axes[i].num_values; v++) {

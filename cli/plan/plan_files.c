@@ -17,19 +17,19 @@ static const char *gpu_profile_path(const Scenario *scenario, Arena *arena) {
     const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(scenario->document, "cluster");
     const cJSON *gpu = cJSON_GetObjectItemCaseSensitive(cluster, "gpu");
     if (cJSON_IsString(cluster) && value_is_json_path(cluster->valuestring))
-        return scenario->cluster.gpu.file;
+        return scenario->cluster.pools[0].gpu.file;
     if (cJSON_IsString(gpu) && value_is_path(gpu->valuestring))
         return path_beside(arena, scenario->file, gpu->valuestring);
-    return data_path(arena, "hw-profiles/gpus", scenario->cluster.gpu.name);
+    return data_path(arena, "hw-profiles/gpus", scenario->cluster.pools[0].gpu.name);
 }
 
 // Of groups of different machines of all profiles, in their order.
 static const char *profiles_hash(const Scenario *scenario, Arena *arena) {
     const Cluster *cluster = &scenario->cluster;
-    const int num = cluster->groups ? cluster_num_groups(cluster) : 1;
+    const int num = cluster->num_pools;
     const char **paths = ARENA_ARRAY(arena, num, const char *);
-    paths[0] = gpu_profile_path(scenario, arena);
-    for (int i = 0; cluster->groups && i < num; i++) paths[i] = cluster->groups[i].gpu.file;
+    for (int i = 0; i < num; i++) paths[i] = cluster->pools[i].gpu.file;
+    if (num == 1) paths[0] = gpu_profile_path(scenario, arena);
     return files_hash(paths, num, arena);
 }
 
@@ -170,7 +170,7 @@ Status plan_files_save(const PlanAnswer *answer, const char *path, bool force, b
                        Arena *arena, bool *launchable) {
     const Scenario *scenario = answer->scenario;
     const Plan *plan = &answer->result.entries[0].plan;
-    const Scenario placed = scenario->cluster.groups
+    const Scenario placed = scenario->cluster.num_pools > 1
                                 ? group_plan_scenario(scenario, plan, arena)
                                 : placement_scenario(scenario, plan->node_order);
     Launches launches;

@@ -149,7 +149,7 @@ static Status run_measured(RunOptions *options, const Scenario *scenario, const 
 static cJSON *dtype_take(const char *dtype, Scenario *scenario) {
     int precision = 0;
     while (strcmp(PRECISION_NAMES[precision], dtype) != 0) precision++; // it is one of them
-    const Gpu *gpu = &scenario->cluster.gpu;
+    const Gpu *gpu = &scenario->cluster.pools[0].gpu;
     if (precision == scenario->execution.precision) return NULL;
     if (gpu->peak_flops_per_s[precision] <= 0) {
         shown_line(stderr, "%s: predicted in %s, since %s has no %s", scenario->file,

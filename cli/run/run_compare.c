@@ -217,7 +217,7 @@ static void comparison_print(const Comparison *c) {
            c->log.num_lines - RUN_LOG_WARM_UP, RUN_LOG_WARM_UP, 100 * c->log.spread);
     const Cluster *cluster = &c->scenario->cluster;
     const long num_cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (cluster->gpu.core && cluster->num_gpus > num_cores)
+    if (cluster->pools[0].gpu.core && cluster->num_gpus > num_cores)
         printf("(%d processes on %ld cores take turns, which no prediction knows of)\n",
                cluster->num_gpus, num_cores);
     if (c->log.moe_imbalance > 0)

@@ -68,8 +68,8 @@ static const JsonField SCALE_OUT_FIELDS[] = {
      false},
 };
 
-static Status cluster_object(const JsonNode *root, bool preset, KernelShelf *shelf, Arena *arena,
-                             Cluster *out);
+static Status pool_object(const JsonNode *root, bool preset, KernelShelf *shelf, Arena *arena,
+                          Pool *out);
 
 // What a cluster of groups says itself; the rest stands in each group.
 static Status groups_check_keys(const JsonNode *root) {
@@ -92,16 +92,16 @@ static Status groups_read(const JsonNode *root, KernelShelf *shelf, Arena *arena
     int n;
     TRY(json_expect_items(&groups, "groups", MAX_GROUPS, &n));
     TRY(groups_check_keys(root));
-    Cluster *clusters = ARENA_ARRAY(arena, n, Cluster);
+    Pool *pools = ARENA_ARRAY(arena, n, Pool);
     for (int i = 0; i < n; i++) {
         JsonNode group = json_at(&groups, i), nested = json_get(&group, "groups");
         JsonNode matrix = json_get(&group, "bandwidth_matrix");
         if (json_is_present(&nested)) return json_error(&nested, "groups cannot hold groups");
         if (json_is_present(&matrix))
             return json_error(&matrix, "of a group is legal, but not supported yet");
-        TRY(cluster_object(&group, false, shelf, arena, &clusters[i]));
+        TRY(pool_object(&group, false, shelf, arena, &pools[i]));
     }
-    TRY(groups_join(root, clusters, n, arena, out));
+    TRY(groups_join(root, pools, n, arena, out));
     if (out->num_gpus <= MAX_GPUS) return status_ok();
     return json_error(&groups, "%d GPUs together; expected at most %d", out->num_gpus, MAX_GPUS);
 }
@@ -141,7 +141,7 @@ static Status shape_check(const JsonNode *root, const Shape *s) {
 }
 
 // Those that the link's own file holds.
-static Status own_curves_read(const JsonNode *value, Arena *arena, Cluster *c) {
+static Status own_curves_read(const JsonNode *value, Arena *arena, Pool *p) {
     JsonNode root;
     NcclKernels measured;
     TRY(profile_load(value, "link", "hw-profiles/links", arena, &root));
@@ -149,30 +149,30 @@ static Status own_curves_read(const JsonNode *value, Arena *arena, Cluster *c) {
     TRY(nccl_kernels_read(&section, arena, &measured));
     NcclKernels *curves = ARENA_NEW(arena, NcclKernels);
     *curves = nccl_kernels_rising(&measured, arena);
-    c->scale_up_curves = curves;
+    p->scale_up_curves = curves;
     return status_ok();
 }
 
 // Collectives measured over the scale-up link: with this GPU, or else with another that has it.
-static Status curves_read(const JsonNode *value, KernelShelf *shelf, Arena *arena, Cluster *c) {
-    const Link *link = &c->scale_up;
-    if (link->has_curves) return own_curves_read(value, arena, c);
+static Status curves_read(const JsonNode *value, KernelShelf *shelf, Arena *arena, Pool *p) {
+    const Link *link = &p->scale_up;
+    if (link->has_curves) return own_curves_read(value, arena, p);
     if (link->num_measured_on == 0) return status_ok();
-    const char *gpu = link->measured_on[0]; // or, of several, the cluster's own
-    for (int i = 0; c->gpu.kernels_of && i < link->num_measured_on; i++)
-        if (strcmp(link->measured_on[i], c->gpu.kernels_of) == 0) gpu = link->measured_on[i];
-    return kernel_shelf_curves(shelf, gpu, arena, &c->scale_up_curves);
+    const char *gpu = link->measured_on[0]; // or, of several, the pool's own
+    for (int i = 0; p->gpu.kernels_of && i < link->num_measured_on; i++)
+        if (strcmp(link->measured_on[i], p->gpu.kernels_of) == 0) gpu = link->measured_on[i];
+    return kernel_shelf_curves(shelf, gpu, arena, &p->scale_up_curves);
 }
 
-static Status profiles_read(const JsonNode *root, KernelShelf *shelf, Arena *arena, Cluster *c) {
+static Status profiles_read(const JsonNode *root, KernelShelf *shelf, Arena *arena, Pool *p) {
     JsonNode gpu = json_get(root, "gpu"), up = json_get(root, "scale_up");
     JsonNode link = json_get(&up, "link");
-    TRY(gpu_load(&gpu, arena, &c->gpu));
-    TRY(link_load(&link, arena, &c->scale_up));
-    if (c->scale_up.bandwidth_bytes_per_s <= 0)
-        return json_error(&link, "\"%s\" is not a link between GPUs", c->scale_up.name);
-    TRY(curves_read(&link, shelf, arena, c));
-    return link_load_named("rdma", arena, &c->scale_out);
+    TRY(gpu_load(&gpu, arena, &p->gpu));
+    TRY(link_load(&link, arena, &p->scale_up));
+    if (p->scale_up.bandwidth_bytes_per_s <= 0)
+        return json_error(&link, "\"%s\" is not a link between GPUs", p->scale_up.name);
+    TRY(curves_read(&link, shelf, arena, p));
+    return link_load_named("rdma", arena, &p->scale_out);
 }
 
 // Switches of the tree in a domain; the domain is a node, its sockets have as many each.
@@ -228,48 +228,60 @@ static const Wires *const *wires_of(const Link *link, const Shape *s, Arena *are
     return wires;
 }
 
-static Cluster cluster_of_shape(const Cluster *profiles, const Shape *s) {
-    Cluster c = *profiles;
-    c.gpus_per_node = s->gpus_per_node;
-    c.domain_gpus = s->domain_gpus;
-    c.nics_per_node = s->nics_per_node;
-    c.whole_node_gpus = s->gpus_per_node;
-    c.whole_node_nics = s->nics_per_node;
-    c.whole_domain_gpus = s->domain_gpus;
-    c.nic_bytes_per_s = s->nic_bytes_per_s;
-    c.scale_out.bandwidth_bytes_per_s = s->nic_bytes_per_s;
-    c.topology = (Topology)s->topology;
-    c.oversubscription = s->oversubscription;
-    c.price_usd_per_gpu_hour =
-        s->price_usd_per_gpu_hour >= 0 ? s->price_usd_per_gpu_hour : c.gpu.price_usd_per_gpu_hour;
-    c.price_is_stated = s->price_usd_per_gpu_hour >= 0;
-    c.price_source = c.price_is_stated ? "stated by the scenario" : c.gpu.price_source;
-    c.power_watts_per_gpu = s->power_watts_per_gpu > 0 ? s->power_watts_per_gpu : c.gpu.power_watts;
-    return cluster_with_gpus(&c, s->num_gpus);
+static Pool pool_of_shape(const Pool *profiles, const Shape *s) {
+    Pool p = *profiles;
+    p.gpus_per_node = s->gpus_per_node;
+    p.domain_gpus = s->domain_gpus;
+    p.nics_per_node = s->nics_per_node;
+    p.whole_node_gpus = s->gpus_per_node;
+    p.whole_node_nics = s->nics_per_node;
+    p.whole_domain_gpus = s->domain_gpus;
+    p.nic_bytes_per_s = s->nic_bytes_per_s;
+    p.scale_out.bandwidth_bytes_per_s = s->nic_bytes_per_s;
+    p.topology = (Topology)s->topology;
+    p.oversubscription = s->oversubscription;
+    p.price_usd_per_gpu_hour =
+        s->price_usd_per_gpu_hour >= 0 ? s->price_usd_per_gpu_hour : p.gpu.price_usd_per_gpu_hour;
+    p.price_is_stated = s->price_usd_per_gpu_hour >= 0;
+    p.price_source = p.price_is_stated ? "stated by the scenario" : p.gpu.price_source;
+    p.power_watts_per_gpu = s->power_watts_per_gpu > 0 ? s->power_watts_per_gpu : p.gpu.power_watts;
+    return pool_with_gpus(&p, s->num_gpus);
 }
 
-static Status cluster_object(const JsonNode *root, bool preset, KernelShelf *shelf, Arena *arena,
-                             Cluster *out) {
-    JsonNode groups = json_get(root, "groups"), matrix = json_get(root, "bandwidth_matrix");
+// A cluster or a group without groups of its own.
+static Status pool_object(const JsonNode *root, bool preset, KernelShelf *shelf, Arena *arena,
+                          Pool *out) {
     JsonNode between = json_get(root, "between");
     Shape shape = {.oversubscription = 1, .price_usd_per_gpu_hour = -1, .tree.num_sockets = 1};
+    Pool profiles = {.num_gpus = 0};
     TRY(json_expect_object(root));
-    if (json_is_present(&groups)) {
-        size_t num_fields = NUM_CLUSTER_FIELDS - NUM_PRESET_FIELDS;
-        TRY(json_refuse_unknown(root, CLUSTER_FIELDS, num_fields));
-        return groups_read(root, shelf, arena, out);
-    }
-    Cluster profiles = {.name = "custom"};
     TRY(shape_read(root, preset, arena, &shape));
     TRY(shape_check(root, &shape));
     TRY(profiles_read(root, shelf, arena, &profiles));
     TRY(tree_check(root, &profiles.scale_up, &shape));
     TRY(rails_check(root, &shape));
     profiles.wires_of = wires_of(&profiles.scale_up, &shape, arena);
-    *out = cluster_of_shape(&profiles, &shape);
+    *out = pool_of_shape(&profiles, &shape);
     if (json_is_present(&between)) return json_error(&between, "there are no groups");
-    if (!json_is_present(&matrix)) return status_ok();
-    return bandwidth_matrix_read(&matrix, out->num_nodes, arena, &out->sites);
+    return status_ok();
+}
+
+static Status cluster_object(const JsonNode *root, bool preset, KernelShelf *shelf, Arena *arena,
+                             Cluster *out) {
+    JsonNode groups = json_get(root, "groups"), matrix = json_get(root, "bandwidth_matrix");
+    ClusterNetwork network = {0};
+    TRY(json_expect_object(root));
+    if (json_is_present(&groups)) {
+        size_t num_fields = NUM_CLUSTER_FIELDS - NUM_PRESET_FIELDS;
+        TRY(json_refuse_unknown(root, CLUSTER_FIELDS, num_fields));
+        return groups_read(root, shelf, arena, out);
+    }
+    Pool *pool = ARENA_NEW(arena, Pool);
+    TRY(pool_object(root, preset, shelf, arena, pool));
+    if (json_is_present(&matrix))
+        TRY(bandwidth_matrix_read(&matrix, pool->num_nodes, arena, &network.sites));
+    *out = cluster_of_pools("custom", pool, 1, &network);
+    return status_ok();
 }
 
 // "PRESET:NODES"; a preset without a number is one node.
@@ -293,13 +305,14 @@ static Status cluster_preset(const JsonNode *value, KernelShelf *shelf, Arena *a
     JsonNode root;
     TRY(profile_load_named(value, "cluster", "hw-profiles/clusters", name, arena, &root));
     TRY(cluster_object(&root, true, shelf, arena, out));
-    if (nodes > MAX_GPUS / out->gpus_per_node)
+    const int node_gpus = out->pools[0].gpus_per_node; // a preset has no groups
+    if (nodes > MAX_GPUS / node_gpus)
         return json_error(value,
                           "\"%.60s\": %ld nodes of %d GPUs are more than %d GPUs; expected at most "
                           "%d nodes",
-                          text, nodes, out->gpus_per_node, MAX_GPUS, MAX_GPUS / out->gpus_per_node);
+                          text, nodes, node_gpus, MAX_GPUS, MAX_GPUS / node_gpus);
     out->name = name;
-    *out = cluster_with_gpus(out, (int)nodes * out->gpus_per_node);
+    *out = cluster_with_gpus(out, (int)nodes * node_gpus, arena);
     return status_ok();
 }
 
@@ -310,7 +323,8 @@ static Status cluster_file(const JsonNode *value, const char *path, KernelShelf 
     TRY(json_load_named(value, path_beside(arena, value->file ? value->file : "", path), arena,
                         &root));
     TRY(cluster_object(&root, true, shelf, arena, out));
-    if (out->num_gpus == 0) *out = cluster_with_gpus(out, out->gpus_per_node);
+    if (out->num_gpus == 0)
+        *out = cluster_with_gpus(out, cluster_only_pool(out)->gpus_per_node, arena);
     return status_ok();
 }
 
@@ -332,17 +346,17 @@ Status cluster_list(Arena *arena, ClusterSummary **out, int *num_clusters) {
     *out = ARENA_ARRAY(arena, *num_clusters, ClusterSummary);
     for (int i = 0; i < *num_clusters; i++) {
         JsonNode root;
-        Cluster c;
+        Pool p;
         TRY(profile_load_named(NULL, "cluster", "hw-profiles/clusters", names[i], arena, &root));
-        TRY(cluster_object(&root, true, NULL, arena, &c));
+        TRY(pool_object(&root, true, NULL, arena, &p));
         JsonNode title = json_get(&root, "title");
         ClusterSummary s = {.name = names[i],
-                            .gpu = c.gpu.name,
-                            .gpus_per_node = c.gpus_per_node,
-                            .domain_gpus = c.domain_gpus,
-                            .link = c.scale_up.name,
-                            .nics_per_node = c.nics_per_node,
-                            .nic_bytes_per_s = c.nic_bytes_per_s};
+                            .gpu = p.gpu.name,
+                            .gpus_per_node = p.gpus_per_node,
+                            .domain_gpus = p.domain_gpus,
+                            .link = p.scale_up.name,
+                            .nics_per_node = p.nics_per_node,
+                            .nic_bytes_per_s = p.nic_bytes_per_s};
         TRY(json_read_string(&title, arena, &s.title));
         (*out)[i] = s;
     }

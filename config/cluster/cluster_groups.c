@@ -31,7 +31,7 @@ static bool wires_are_alike(const Wires *a, const Wires *b) {
 }
 
 // Whether nodes of both are one machine.
-static bool groups_are_alike(const Cluster *a, const Cluster *b) {
+static bool groups_are_alike(const Pool *a, const Pool *b) {
     return strcmp(a->gpu.file, b->gpu.file) == 0 &&
            strcmp(a->scale_up.name, b->scale_up.name) == 0 &&
            a->gpus_per_node == b->gpus_per_node && a->domain_gpus == b->domain_gpus &&
@@ -42,8 +42,7 @@ static bool groups_are_alike(const Cluster *a, const Cluster *b) {
            a->power_watts_per_gpu == b->power_watts_per_gpu;
 }
 
-static Status num_gpus_check(const JsonNode *root, const Cluster *groups, int num_groups,
-                             int total) {
+static Status num_gpus_check(const JsonNode *root, const Pool *groups, int num_groups, int total) {
     JsonNode list = json_get(root, "groups"), num_gpus = json_get(root, "num_gpus");
     for (int i = 0; i < num_groups; i++) {
         if (groups[i].num_gpus % groups[i].domain_gpus == 0) continue;
@@ -60,7 +59,7 @@ static Status num_gpus_check(const JsonNode *root, const Cluster *groups, int nu
 
 // Groups with a link of its own in each direction for every pair.
 //   bytes_per_s  [num_groups][num_groups]
-static const ClusterSites *groups_sites(const Cluster *groups, int num_groups,
+static const ClusterSites *groups_sites(const Pool *groups, int num_groups,
                                         const double *bytes_per_s, double latency_s, Arena *arena) {
     int num_nodes = 0;
     for (int i = 0; i < num_groups; i++) num_nodes += groups[i].num_nodes;
@@ -81,124 +80,105 @@ static const ClusterSites *groups_sites(const Cluster *groups, int num_groups,
     return sites;
 }
 
-// What stands for all of them is the first, with the GPUs and nodes of all.
-static Cluster whole_of(const Cluster *groups, int num_groups) {
-    Cluster whole = groups[0];
-    whole.num_gpus = whole.num_nodes = 0;
-    for (int i = 0; i < num_groups; i++) {
-        whole.num_gpus += groups[i].num_gpus;
-        whole.num_nodes += groups[i].num_nodes;
-        if (!groups_are_alike(&groups[0], &groups[i])) whole.groups = groups;
-    }
-    whole.whole_node_gpus = whole.gpus_per_node;
-    whole.whole_node_nics = whole.nics_per_node;
-    whole.whole_domain_gpus = whole.domain_gpus;
-    return whole;
+// Whether all of them are one machine: one pool.
+static bool all_are_alike(const Pool *groups, int num_groups) {
+    for (int i = 1; i < num_groups; i++)
+        if (!groups_are_alike(&groups[0], &groups[i])) return false;
+    return true;
 }
 
-Status groups_join(const JsonNode *root, const Cluster *groups, int num_groups, Arena *arena,
+// All nodes of groups that are alike.
+static const Pool *pool_of_all(const Pool *groups, int num_groups, Arena *arena) {
+    Pool *all = ARENA_NEW(arena, Pool);
+    *all = groups[0];
+    all->num_gpus = all->num_nodes = 0;
+    for (int i = 0; i < num_groups; i++) {
+        all->num_gpus += groups[i].num_gpus;
+        all->num_nodes += groups[i].num_nodes;
+    }
+    all->whole_node_gpus = all->gpus_per_node;
+    all->whole_node_nics = all->nics_per_node;
+    all->whole_domain_gpus = all->domain_gpus;
+    return all;
+}
+
+Status groups_join(const JsonNode *root, const Pool *groups, int num_groups, Arena *arena,
                    Cluster *out) {
     Between between;
+    ClusterNetwork network = {0};
     TRY(between_read(root, num_groups, &between));
-    *out = whole_of(groups, num_groups);
-    TRY(num_gpus_check(root, groups, num_groups, out->num_gpus));
-    if (num_groups == 1) return status_ok();
-    double *bytes_per_s = ARENA_ARRAY(arena, num_groups * num_groups, double);
-    for (int i = 0; i < num_groups * num_groups; i++) bytes_per_s[i] = between.bytes_per_s;
-    out->sites = groups_sites(groups, num_groups, bytes_per_s, between.latency_s, arena);
-    return status_ok();
-}
-
-int cluster_num_groups(const Cluster *cluster) {
-    return cluster->groups ? cluster->sites->num_sites : 1;
-}
-
-const Cluster *cluster_group(const Cluster *cluster, int group) {
-    return cluster->groups ? &cluster->groups[group] : cluster;
-}
-
-int cluster_group_first_gpu(const Cluster *cluster, int group) {
-    int first = 0;
-    for (int i = 0; i < group; i++) first += cluster->groups[i].num_gpus;
-    return first;
-}
-
-int cluster_group_first_node(const Cluster *cluster, int group) {
-    int first = 0;
-    for (int i = 0; i < group; i++) first += cluster->groups[i].num_nodes;
-    return first;
-}
-
-int cluster_group_of_gpu(const Cluster *cluster, int64_t gpu) {
-    if (!cluster->groups) return 0;
-    int group = 0;
-    for (int64_t end = cluster->groups[0].num_gpus; gpu >= end; group++)
-        end += cluster->groups[group + 1].num_gpus;
-    return group;
-}
-
-int cluster_group_of_node(const Cluster *cluster, int node) {
-    return cluster->groups ? cluster->sites->site_of_node[node] : 0;
+    if (num_groups > 1) {
+        double *bytes_per_s = ARENA_ARRAY(arena, num_groups * num_groups, double);
+        for (int i = 0; i < num_groups * num_groups; i++) bytes_per_s[i] = between.bytes_per_s;
+        network.sites = groups_sites(groups, num_groups, bytes_per_s, between.latency_s, arena);
+    }
+    *out = all_are_alike(groups, num_groups)
+               ? cluster_of_pools("custom", pool_of_all(groups, num_groups, arena), 1, &network)
+               : cluster_of_pools("custom", groups, num_groups, &network);
+    return num_gpus_check(root, groups, num_groups, out->num_gpus);
 }
 
 // --- Some of them, in another order
 
-bool groups_are_interchangeable(const Cluster *a, const Cluster *b) {
+bool pools_are_interchangeable(const Pool *a, const Pool *b) {
     return a->num_gpus == b->num_gpus && groups_are_alike(a, b);
 }
 
-// The nodes of the groups in this order, as the scenario numbers them.
+// The nodes of the pools in this order, as the scenario numbers them.
 static const NodeOrder *placed_nodes(const Cluster *cluster, const int *order, Arena *arena) {
+    const NodeOrder *placed = cluster->network.placed;
     const int num_nodes = cluster->num_nodes;
     int *nodes = ARENA_ARRAY(arena, num_nodes, int), num = 0;
     bool moved = false;
-    for (int i = 0; i < cluster_num_groups(cluster); i++) {
-        const int first = cluster_group_first_node(cluster, order[i]);
-        for (int k = 0; k < cluster->groups[order[i]].num_nodes; k++)
-            nodes[num++] = cluster->placed ? cluster->placed->node[first + k] : first + k;
+    for (int i = 0; i < cluster->num_pools; i++) {
+        const int first = cluster_pool_first_node(cluster, order[i]);
+        for (int k = 0; k < cluster->pools[order[i]].num_nodes; k++)
+            nodes[num++] = placed ? placed->node[first + k] : first + k;
     }
     for (int i = 0; i < num_nodes; i++) moved |= nodes[i] != i;
     return moved ? node_order_new(nodes, num_nodes, arena) : NULL;
 }
 
-Cluster cluster_with_groups(const Cluster *cluster, const int *order, int num_groups,
-                            Arena *arena) {
-    const ClusterSites *sites = cluster->sites;
-    if (num_groups == 1) return cluster->groups[order[0]];
-    Cluster *groups = ARENA_ARRAY(arena, num_groups, Cluster);
-    double *bytes_per_s = ARENA_ARRAY(arena, num_groups * num_groups, double);
-    for (int i = 0; i < num_groups; i++) {
-        groups[i] = cluster->groups[order[i]];
-        for (int k = 0; k < num_groups; k++)
-            bytes_per_s[i * num_groups + k] = sites_bytes_per_s(sites, order[i], order[k]);
+Cluster cluster_with_pools(const Cluster *cluster, const int *order, int num_pools, Arena *arena) {
+    const ClusterSites *sites = cluster->network.sites;
+    ClusterNetwork network = {0};
+    if (num_pools == 1)
+        return cluster_of_pools(cluster->name, &cluster->pools[order[0]], 1, &network);
+    Pool *pools = ARENA_ARRAY(arena, num_pools, Pool);
+    double *bytes_per_s = ARENA_ARRAY(arena, num_pools * num_pools, double);
+    for (int i = 0; i < num_pools; i++) {
+        pools[i] = cluster->pools[order[i]];
+        for (int k = 0; k < num_pools; k++)
+            bytes_per_s[i * num_pools + k] = sites_bytes_per_s(sites, order[i], order[k]);
     }
-    Cluster out = whole_of(groups, num_groups);
-    out.sites = groups_sites(groups, num_groups, bytes_per_s, sites->latency_s, arena);
-    if (num_groups == sites->num_sites) out.placed = placed_nodes(cluster, order, arena);
-    return out;
+    network.sites = groups_sites(pools, num_pools, bytes_per_s, sites->latency_s, arena);
+    if (num_pools == cluster->num_pools) network.placed = placed_nodes(cluster, order, arena);
+    if (all_are_alike(pools, num_pools))
+        return cluster_of_pools(cluster->name, pool_of_all(pools, num_pools, arena), 1, &network);
+    return cluster_of_pools(cluster->name, pools, num_pools, &network);
 }
 
-static int own_first_node(const Cluster *cluster, int group) {
-    const int first = cluster_group_first_node(cluster, group);
-    return cluster->placed ? cluster->placed->node[first] : first;
+static int own_first_node(const Cluster *cluster, int pool) {
+    const int first = cluster_pool_first_node(cluster, pool);
+    const NodeOrder *placed = cluster->network.placed;
+    return placed ? placed->node[first] : first;
 }
 
-int cluster_group_number(const Cluster *cluster, int group) {
+int cluster_pool_number(const Cluster *cluster, int pool) {
     int number = 0;
-    for (int i = 0; i < cluster_num_groups(cluster); i++)
-        number += own_first_node(cluster, i) < own_first_node(cluster, group);
+    for (int i = 0; i < cluster->num_pools; i++)
+        number += own_first_node(cluster, i) < own_first_node(cluster, pool);
     return number;
 }
 
-const int *groups_order_of(const Cluster *cluster, const int *nodes, Arena *arena) {
-    const int num_groups = cluster_num_groups(cluster);
-    int *order = ARENA_ARRAY(arena, num_groups, int);
-    for (int i = 0, n = 0; i < num_groups; i++) {
-        const int group = cluster_group_of_node(cluster, nodes[n]);
-        const int first = cluster_group_first_node(cluster, group);
-        for (int k = 0; k < cluster->groups[group].num_nodes; k++, n++)
+const int *pools_order_of(const Cluster *cluster, const int *nodes, Arena *arena) {
+    int *order = ARENA_ARRAY(arena, cluster->num_pools, int);
+    for (int i = 0, n = 0; i < cluster->num_pools; i++) {
+        const int pool = cluster_pool_of_node(cluster, nodes[n]);
+        const int first = cluster_pool_first_node(cluster, pool);
+        for (int k = 0; k < cluster->pools[pool].num_nodes; k++, n++)
             if (n == cluster->num_nodes || nodes[n] != first + k) return NULL;
-        order[i] = group;
+        order[i] = pool;
     }
     return order;
 }

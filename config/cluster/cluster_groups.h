@@ -1,6 +1,6 @@
 // config/cluster/cluster_groups.h - a cluster of several groups (CONTRACT.md, `groups` and
-// `between`): they become one cluster with sites (config/machine/sites.h), which keeps them apart
-// where their machines differ.
+// `between`): they become one cluster with sites (config/machine/sites.h): of one pool where they
+// are one machine, else of a pool each.
 #pragma once
 
 #include "base/arena.h"
@@ -12,21 +12,21 @@ enum { MAX_GROUPS = 64 };
 
 // Joins groups that were read.
 //   root    the cluster, for `between` and `num_gpus`
-Status groups_join(const JsonNode *root, const Cluster *groups, int num_groups, Arena *arena,
+Status groups_join(const JsonNode *root, const Pool *groups, int num_groups, Arena *arena,
                    Cluster *out);
 
-// Whether two groups are of one machine and as large: where they stand makes no difference.
-bool groups_are_interchangeable(const Cluster *a, const Cluster *b);
+// Whether two pools are of one machine and as large: where they stand makes no difference.
+bool pools_are_interchangeable(const Pool *a, const Pool *b);
 
-// Some of the groups of a cluster of different machines, in another order: each once.
-//   order  [num_groups] of the cluster's groups; num_groups >= 1
-// Of all groups in another order `placed` is the nodes' (config/cluster/cluster.h); with less of
-// them nodes are numbered anew, and one group is the cluster that it is by itself.
-Cluster cluster_with_groups(const Cluster *cluster, const int *order, int num_groups, Arena *arena);
+// Some of the pools of a cluster of several, in another order: each once.
+//   order  [num_pools] of the cluster's pools; num_pools >= 1
+// Of all pools in another order `placed` is the nodes' (config/cluster/cluster.h); with less of
+// them nodes are numbered anew, and one pool is the cluster that it is by itself.
+Cluster cluster_with_pools(const Cluster *cluster, const int *order, int num_pools, Arena *arena);
 
-// The number that the scenario has for a group, which may stand in another place.
-int cluster_group_number(const Cluster *cluster, int group);
+// The number that the scenario has, among its groups, for a pool, which may stand in another place.
+int cluster_pool_number(const Cluster *cluster, int pool);
 
-// The order of the groups in which a list of nodes has them one after the other, each whole and in
-// the order of its nodes: [cluster_num_groups] in the arena. NULL of any other list.
-const int *groups_order_of(const Cluster *cluster, const int *nodes, Arena *arena);
+// The order of the pools in which a list of nodes has them one after the other, each whole and in
+// the order of its nodes: [num_pools] in the arena. NULL of any other list.
+const int *pools_order_of(const Cluster *cluster, const int *nodes, Arena *arena);

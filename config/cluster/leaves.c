@@ -5,9 +5,10 @@
 // Ports that a leaf switch has for NICs; see the header for the source.
 enum { LEAF_NICS = 32, DRAGONFLY_GROUP_NICS = 1024 };
 
-Leaves cluster_leaves(const Cluster *cluster) {
-    const int nics = cluster->nics_per_node, gpus = cluster->gpus_per_node;
-    return (Leaves){cluster->topology, gpus, nics < gpus ? nics : gpus, cluster->sites};
+Leaves machines_leaves(Machines machines) {
+    const int nics = machines.pool->nics_per_node, gpus = machines.pool->gpus_per_node;
+    return (Leaves){machines.pool->topology, gpus, nics < gpus ? nics : gpus,
+                    machines.network->sites};
 }
 
 bool leaves_exist(const Leaves *leaves) {

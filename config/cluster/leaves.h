@@ -22,7 +22,7 @@ typedef struct {
     const ClusterSites *sites; // or NULL
 } Leaves;
 
-Leaves cluster_leaves(const Cluster *cluster);
+Leaves machines_leaves(Machines machines);
 
 // Not with a measured matrix: nothing below is asked of such a cluster.
 bool leaves_exist(const Leaves *leaves);

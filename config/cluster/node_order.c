@@ -12,9 +12,11 @@ const NodeOrder *node_order_new(const int *nodes, int num_nodes, Arena *arena) {
 }
 
 Status node_order_check(const JsonNode *placement, const Cluster *cluster) {
-    const NodeOrder *order = cluster->order;
-    const int domain_nodes = cluster->domain_gpus / cluster->gpus_per_node;
-    if (!order || domain_nodes < 2) return status_ok();
+    const NodeOrder *order = cluster->network.order;
+    if (!order) return status_ok();
+    const Pool *pool = cluster_only_pool(cluster);
+    const int domain_nodes = pool->domain_gpus / pool->gpus_per_node;
+    if (domain_nodes < 2) return status_ok();
     for (int i = 0; i < order->num_nodes; i++) {
         const int first = order->node[i - i % domain_nodes];
         if (order->node[i] / domain_nodes == first / domain_nodes) continue;
@@ -33,14 +35,25 @@ static int64_t moved(int64_t number, int block_size, const int *to) {
 }
 
 int64_t cluster_gpu_of_rank(const Cluster *cluster, int64_t rank) {
-    return cluster->order ? moved(rank, cluster->gpus_per_node, cluster->order->node) : rank;
+    return cluster->network.order ? machines_gpu_of_rank(cluster_machines(cluster, 0), rank) : rank;
 }
 
 int64_t cluster_rank_of_gpu(const Cluster *cluster, int64_t gpu) {
-    return cluster->order ? moved(gpu, cluster->gpus_per_node, cluster->order->block) : gpu;
+    return cluster->network.order ? machines_rank_of_gpu(cluster_machines(cluster, 0), gpu) : gpu;
+}
+
+int64_t machines_gpu_of_rank(Machines machines, int64_t rank) {
+    const NodeOrder *order = machines.network->order;
+    return order ? moved(rank, machines.pool->gpus_per_node, order->node) : rank;
+}
+
+int64_t machines_rank_of_gpu(Machines machines, int64_t gpu) {
+    const NodeOrder *order = machines.network->order;
+    return order ? moved(gpu, machines.pool->gpus_per_node, order->block) : gpu;
 }
 
 int64_t cluster_first_rank(const Cluster *cluster, int node) {
-    const int block = cluster->order ? cluster->order->block[node] : node;
-    return (int64_t)block * cluster->gpus_per_node;
+    const NodeOrder *order = cluster->network.order;
+    const int block = order ? order->block[node] : node;
+    return (int64_t)block * cluster_only_pool(cluster)->gpus_per_node;
 }

@@ -27,4 +27,6 @@ Status node_order_check(const JsonNode *placement, const Cluster *cluster);
 // The GPU that runs a rank, the rank that a GPU runs, and the GPUs' first rank of a node.
 int64_t cluster_gpu_of_rank(const Cluster *cluster, int64_t rank);
 int64_t cluster_rank_of_gpu(const Cluster *cluster, int64_t gpu);
+int64_t machines_gpu_of_rank(Machines machines, int64_t rank);
+int64_t machines_rank_of_gpu(Machines machines, int64_t gpu);
 int64_t cluster_first_rank(const Cluster *cluster, int node);

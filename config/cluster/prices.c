@@ -24,8 +24,8 @@ static Status list_open(const JsonNode *value, Arena *arena, JsonNode *out) {
 }
 
 static bool is_gpu_of(const Cluster *cluster, const char *name) {
-    for (int i = 0; i < cluster_num_groups(cluster); i++)
-        if (strcmp(cluster_group(cluster, i)->gpu.name, name) == 0) return true;
+    for (int i = 0; i < cluster->num_pools; i++)
+        if (strcmp(cluster->pools[i].gpu.name, name) == 0) return true;
     return false;
 }
 
@@ -69,10 +69,10 @@ static Status usd_read(const JsonNode *price, double *usd) {
                       MAX_USD_PER_GPU_HOUR);
 }
 
-static void price_set(const char *name, double usd, const char *source, Cluster *cluster) {
-    if (cluster->price_is_stated || strcmp(cluster->gpu.name, name) != 0) return;
-    cluster->price_usd_per_gpu_hour = usd;
-    cluster->price_source = source;
+static void price_set(const char *name, double usd, const char *source, Pool *pool) {
+    if (pool->price_is_stated || strcmp(pool->gpu.name, name) != 0) return;
+    pool->price_usd_per_gpu_hour = usd;
+    pool->price_source = source;
 }
 
 Status prices_take(const JsonNode *value, Arena *arena, Cluster *cluster) {
@@ -82,9 +82,7 @@ Status prices_take(const JsonNode *value, Arena *arena, Cluster *cluster) {
     const JsonNode stated = json_get(&list, "source");
     const char *source = cJSON_IsString(value->item) ? value->item->valuestring : "prices";
     if (json_is_present(&stated)) TRY(json_read_string(&stated, arena, &source));
-    const int num_groups = cluster->groups ? cluster_num_groups(cluster) : 0;
-    Cluster *groups = ARENA_ARRAY(arena, num_groups + 1, Cluster);
-    for (int i = 0; i < num_groups; i++) groups[i] = cluster->groups[i];
+    Pool *pools = cluster_own_pools(cluster, arena);
     const cJSON *item;
     cJSON_ArrayForEach(item, list.item) {
         const JsonNode price = json_get(&list, item->string);
@@ -92,9 +90,8 @@ Status prices_take(const JsonNode *value, Arena *arena, Cluster *cluster) {
         if (strcmp(item->string, "source") == 0) continue;
         TRY(name_check(&price, item->string, cluster, arena));
         TRY(usd_read(&price, &usd));
-        price_set(item->string, usd, source, cluster);
-        for (int i = 0; i < num_groups; i++) price_set(item->string, usd, source, &groups[i]);
+        for (int i = 0; i < cluster->num_pools; i++)
+            price_set(item->string, usd, source, &pools[i]);
     }
-    if (num_groups > 0) cluster->groups = groups;
     return status_ok();
 }

@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "config/cluster/cluster.h"
 
-// Puts the list's prices into the cluster and its groups. Refuses names of no known GPU, and
+// Puts the list's prices into the pools of a cluster. Refuses names of no known GPU, and
 // prices out of range.
 //   value  of the key `prices`; absent: nothing is changed
 Status prices_take(const JsonNode *value, Arena *arena, Cluster *cluster);

@@ -133,15 +133,14 @@ static Status coverage_read(const Cluster *cluster, const Execution *execution, 
     const JsonNode steps = json_get(&root, "steps"), spread = json_get(&root, "step_spread");
     TRY(json_expect_array(&steps));
     TRY(json_read_double(&spread, 0, 10, &out->other_step_spread));
-    out->num_groups = cluster_num_groups(cluster);
+    out->num_groups = cluster->num_pools;
     GroupEvidence *groups = ARENA_ARRAY(arena, out->num_groups, GroupEvidence);
     for (int i = 0; i < out->num_groups; i++) {
-        const Cluster *machines = cluster_group(cluster, i);
+        const Pool *pool = &cluster->pools[i];
         const Names job = {{
             [INGREDIENT_STACK] = execution->stack.name,
-            [INGREDIENT_ARCHITECTURE] = machines->gpu.architecture,
-            [INGREDIENT_LINK] =
-                machines->num_gpus > 1 ? link_family(machines->scale_up.name) : NULL,
+            [INGREDIENT_ARCHITECTURE] = pool->gpu.architecture,
+            [INGREDIENT_LINK] = pool->num_gpus > 1 ? link_family(pool->scale_up.name) : NULL,
             [INGREDIENT_MODEL] = MODEL_KINDS[kind],
             [INGREDIENT_PRECISION] = PRECISION_NAMES[execution->precision],
         }};

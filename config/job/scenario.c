@@ -82,63 +82,55 @@ static Status model_document(const JsonNode *value, const Model *model, Arena *a
     return status_ok();
 }
 
-// Of every group, where their machines differ.
-static Status groups_check(const JsonNode *training, const Scenario *scenario) {
+// Of every pool: training_load read for the first.
+static Status pools_check(const JsonNode *training, const Scenario *scenario) {
     const Cluster *cluster = &scenario->cluster;
-    for (int i = 1; i < cluster_num_groups(cluster); i++)
-        TRY(execution_check_gpu(training, &cluster->groups[i].gpu, &scenario->execution));
+    for (int i = 1; i < cluster->num_pools; i++)
+        TRY(execution_check_gpu(training, &cluster->pools[i].gpu, &scenario->execution));
     return status_ok();
 }
 
 // Collectives of the user's own kernel profile stand before the bundled ones where they were
 // measured over this link.
-static void curves_take(Arena *arena, Cluster *cluster) {
-    if (!cluster->kernels || !value_is_path(cluster->gpu.kernels_of) || cluster->wires) return;
-    const NcclKernels *own = &cluster->kernels->profile.nccl;
-    Link *link = &cluster->scale_up;
+static void curves_take(Arena *arena, Pool *pool) {
+    if (!pool->kernels || !value_is_path(pool->gpu.kernels_of) || pool->wires) return;
+    const NcclKernels *own = &pool->kernels->profile.nccl;
+    Link *link = &pool->scale_up;
     if (own->num_curves == 0 || !own->link || strcmp(own->link, link->name) != 0) return;
     NcclKernels *curves = ARENA_NEW(arena, NcclKernels);
     *curves = nccl_kernels_rising(own, arena);
-    cluster->scale_up_curves = curves;
+    pool->scale_up_curves = curves;
     link->measured_bandwidth_bytes_per_s = link->bandwidth_bytes_per_s;
 }
 
 // Measured kernels of each GPU there is, read once.
 static Status kernels_read(KernelShelf *shelf, Arena *arena, Cluster *cluster) {
-    TRY(kernel_shelf_kernels(shelf, &cluster->gpu, arena, &cluster->kernels));
-    curves_take(arena, cluster);
-    if (!cluster->groups) return status_ok();
-    const int num_groups = cluster_num_groups(cluster);
-    Cluster *groups = ARENA_ARRAY(arena, num_groups, Cluster);
-    for (int i = 0; i < num_groups; i++) {
-        groups[i] = cluster->groups[i];
+    Pool *pools = cluster_own_pools(cluster, arena);
+    for (int i = 0; i < cluster->num_pools; i++) {
         int same = 0;
-        while (same < i && strcmp(groups[same].gpu.file, groups[i].gpu.file) != 0) same++;
-        if (i > 0 && same == i) {
-            TRY(kernel_shelf_kernels(shelf, &groups[i].gpu, arena, &groups[i].kernels));
-        } else {
-            groups[i].kernels = i > 0 ? groups[same].kernels : cluster->kernels;
-        }
-        curves_take(arena, &groups[i]);
+        while (strcmp(pools[same].gpu.file, pools[i].gpu.file) != 0) same++;
+        if (same == i) TRY(kernel_shelf_kernels(shelf, &pools[i].gpu, arena, &pools[i].kernels));
+        pools[i].kernels = pools[same].kernels;
+        curves_take(arena, &pools[i]);
     }
-    cluster->groups = groups;
     return status_ok();
 }
 
-// The group of a node by the scenario's own number.
-static int group_of_own_node(const Cluster *cluster, int node) {
-    return cluster_group_of_node(cluster, cluster->placed ? cluster->placed->block[node] : node);
+// The GPU of a node by the scenario's own number.
+static const char *gpu_of_own_node(const Cluster *cluster, int node) {
+    const NodeOrder *placed = cluster->network.placed;
+    const int pool = cluster_pool_of_node(cluster, placed ? placed->block[node] : node);
+    return cluster->pools[pool].gpu.name;
 }
 
 const char *scenario_gpus(const Scenario *scenario, Arena *arena) {
     const Cluster *cluster = &scenario->cluster;
-    if (!cluster->groups) return cluster->gpu.name;
+    if (cluster->num_pools == 1) return cluster->pools[0].gpu.name;
     const char *names = "";
     for (int node = 0; node < cluster->num_nodes; node++) {
-        const char *name = cluster->groups[group_of_own_node(cluster, node)].gpu.name;
+        const char *name = gpu_of_own_node(cluster, node);
         int same = 0;
-        while (strcmp(cluster->groups[group_of_own_node(cluster, same)].gpu.name, name) != 0)
-            same++;
+        while (strcmp(gpu_of_own_node(cluster, same), name) != 0) same++;
         if (same == node) names = arena_printf(arena, "%s%s%s", names, node ? " + " : "", name);
     }
     return names;
@@ -148,22 +140,22 @@ const char *scenario_gpus(const Scenario *scenario, Arena *arena) {
 static Status placement_take(const JsonNode *parallel, Arena *arena, Scenario *scenario) {
     const ParallelSpec *spec = &scenario->parallel;
     if (spec->num_placement == 0) return status_ok();
-    if (scenario->cluster.groups) {
-        const int *order = groups_order_of(&scenario->cluster, spec->placement, arena);
+    Cluster *cluster = &scenario->cluster;
+    if (cluster->num_pools > 1) {
+        const int *order = pools_order_of(cluster, spec->placement, arena);
         if (order)
-            scenario->cluster = cluster_with_groups(&scenario->cluster, order,
-                                                    cluster_num_groups(&scenario->cluster), arena);
+            *cluster = cluster_with_pools(cluster, order, cluster->num_pools, arena);
         else // refused once it is to be acted upon
-            scenario->cluster.order = node_order_new(spec->placement, spec->num_placement, arena);
+            cluster->network.order = node_order_new(spec->placement, spec->num_placement, arena);
         return status_ok();
     }
-    scenario->cluster.order = node_order_new(spec->placement, spec->num_placement, arena);
+    cluster->network.order = node_order_new(spec->placement, spec->num_placement, arena);
     const JsonNode placement = json_get(parallel, "placement");
-    return node_order_check(&placement, &scenario->cluster);
+    return node_order_check(&placement, cluster);
 }
 
 // GPUs that the degrees leave idle: as stated; or where all of tp, cp, dp and pp are stated.
-static Status idle_take(const JsonNode *parallel, Scenario *scenario) {
+static Status idle_take(const JsonNode *parallel, Arena *arena, Scenario *scenario) {
     const ParallelSpec *spec = &scenario->parallel;
     const int total = cluster_total_gpus(&scenario->cluster);
     const bool stated = spec->idle_gpus != ABSENT;
@@ -176,21 +168,21 @@ static Status idle_take(const JsonNode *parallel, Scenario *scenario) {
     }
     const JsonNode at = json_get(parallel, stated ? "idle_gpus" : "dp");
     Cluster cluster;
-    if (used >= 1 && cluster_use(&scenario->cluster, (int)used, &cluster)) {
+    if (used >= 1 && cluster_use(&scenario->cluster, (int)used, arena, &cluster)) {
         scenario->cluster = cluster;
         return status_ok();
     }
     if (stated && used < 1)
         return json_error(&at, "%d; expected less than num_gpus %d", spec->idle_gpus, total);
-    if (scenario->cluster.sites || scenario->cluster.groups)
+    if (scenario->cluster.network.sites)
         return json_error(&at,
                           "%.0f of %d GPUs: idle GPUs are legal, but not supported yet in joined "
                           "groups and beside a bandwidth_matrix",
                           used, total);
+    const int node_gpus = cluster_only_pool(&scenario->cluster)->whole_node_gpus;
     return json_error(&at,
                       "%.0f of %d GPUs cannot be the same number in each of at most %d nodes of %d",
-                      used, total, (total - 1) / scenario->cluster.whole_node_gpus + 1,
-                      scenario->cluster.whole_node_gpus);
+                      used, total, (total - 1) / node_gpus + 1, node_gpus);
 }
 
 // FSDP2 shards the weights whatever it is told: its stage 2 is stage 3 that keeps what it gathered
@@ -235,15 +227,15 @@ Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *are
     TRY(prices_take(&prices, arena, &scenario.cluster));
 
     JsonNode training = json_get(root, "training");
-    TRY(training_load(&training, &scenario.cluster.gpu, shelf, arena, &scenario.training,
+    TRY(training_load(&training, &scenario.cluster.pools[0].gpu, shelf, arena, &scenario.training,
                       &scenario.execution));
-    TRY(groups_check(&training, &scenario));
+    TRY(pools_check(&training, &scenario));
     TRY(scenario_take_front(root, arena, &scenario));
     positions_extend(&scenario);
     JsonNode parallel = json_get(root, "parallel");
     TRY(parallel_load(&parallel, arena, &scenario.parallel));
     stages_of_fsdp2_take(&scenario);
-    TRY(idle_take(&parallel, &scenario));
+    TRY(idle_take(&parallel, arena, &scenario));
     TRY(parallel_check_lists(&parallel, scenario.cluster.num_nodes, scenario.model.num_layers));
     TRY(placement_take(&parallel, arena, &scenario));
     TRY(scenario_check_front(root, &scenario));
@@ -278,25 +270,26 @@ Status scenario_load(const char *path, Arena *arena, Scenario *out) {
 static Status architectures_refuse(const Scenario *scenario) {
     const Cluster *cluster = &scenario->cluster;
     if (scenario->execution.precision < PRECISION_FP8) return status_ok();
-    for (int i = 1; i < cluster_num_groups(cluster); i++)
-        if (strcmp(cluster->groups[i].gpu.architecture, cluster->gpu.architecture) != 0)
+    const char *first = cluster->pools[0].gpu.architecture;
+    for (int i = 1; i < cluster->num_pools; i++)
+        if (strcmp(cluster->pools[i].gpu.architecture, first) != 0)
             return status_at(STATUS_INVALID, scenario->file, "training.precision",
                              "%s on groups of different architectures (%s and %s) is legal, but "
                              "not supported yet",
-                             PRECISION_NAMES[scenario->execution.precision],
-                             cluster->gpu.architecture, cluster->groups[i].gpu.architecture);
+                             PRECISION_NAMES[scenario->execution.precision], first,
+                             cluster->pools[i].gpu.architecture);
     return status_ok();
 }
 
 static Status placement_refuse(const Scenario *scenario) {
-    if (!scenario->cluster.order || !scenario->cluster.groups) return status_ok();
+    if (!scenario->cluster.network.order || scenario->cluster.num_pools == 1) return status_ok();
     return status_at(STATUS_INVALID, scenario->file, "parallel.placement",
                      "legal, but not supported yet on groups of different machines but for whole "
                      "groups in another order");
 }
 
 Status scenario_refuse_unlike_groups(const Scenario *scenario, const char *what) {
-    if (!scenario->cluster.groups) return status_ok();
+    if (scenario->cluster.num_pools == 1) return status_ok();
     return status_at(STATUS_INVALID, scenario->file, "cluster.groups",
                      "of different machines are legal, but %s does not support them yet", what);
 }
@@ -328,7 +321,7 @@ Status scenario_refuse_unsupported(const Scenario *scenario) {
 }
 
 Status scenario_refuse_unsimulated(const Scenario *scenario) {
-    if (scenario->num_disturb > 0 && scenario->cluster.placed)
+    if (scenario->num_disturb > 0 && scenario->cluster.network.placed)
         return status_at(STATUS_INVALID, scenario->file, "disturb",
                          "legal, but not supported yet beside a placement of groups of different "
                          "machines");

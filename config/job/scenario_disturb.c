@@ -47,16 +47,14 @@ static Status range_check(const JsonNode *node, const char *what, int index, int
 // At most one leaf and one spine a NIC: how many there are is the simulator's to say.
 static int most_switches(const Cluster *cluster) {
     int64_t num_nics = 0;
-    for (int i = 0; i < cluster_num_groups(cluster); i++) {
-        const Cluster *group = cluster_group(cluster, i);
-        num_nics += (int64_t)group->num_nodes * group->nics_per_node;
-    }
+    for (int i = 0; i < cluster->num_pools; i++)
+        num_nics += (int64_t)cluster->pools[i].num_nodes * cluster->pools[i].nics_per_node;
     return num_nics > 99999999 ? 99999999 : (int)num_nics;
 }
 
 // Ends of the links between groups, or between the nodes of a matrix.
 static Status site_range_check(const JsonNode *node, const Cluster *cluster, const LinkName *link) {
-    const ClusterSites *sites = cluster->sites;
+    const ClusterSites *sites = cluster->network.sites;
     const bool group = link->kind == LINK_GROUP;
     if (!sites || (sites->kind == SITE_GROUP) != group)
         return json_error(node, "the cluster has no links between %s",
@@ -75,8 +73,9 @@ static Status link_range_check(const JsonNode *node, const Cluster *cluster, con
     switch (link->kind) {
     case LINK_NIC:
         TRY(range_check(node, "node", link->index, cluster->num_nodes));
-        cluster = cluster_group(cluster, cluster_group_of_node(cluster, link->index));
-        return range_check(node, "NIC", link->nic, cluster->nics_per_node);
+        return range_check(
+            node, "NIC", link->nic,
+            cluster->pools[cluster_pool_of_node(cluster, link->index)].nics_per_node);
     case LINK_NVLINK:
         return range_check(node, "GPU", link->index, cluster->num_gpus);
     case LINK_LEAF:
@@ -118,9 +117,9 @@ static Status link_form_error(const JsonNode *node, const Cluster *cluster, cons
     for (int i = 0; i < NUM_LINK_KINDS; i++) {
         if (!(kinds & 1 << i) || used >= sizeof forms) continue;
         const LinkForm *form = &LINK_FORMS[i];
-        used += (size_t)snprintf(forms + used, sizeof forms - used, "%s%s:%s", used ? ", " : "",
-                                 form->name ? form->name : link_family(cluster->scale_up.name),
-                                 form->place);
+        used += (size_t)snprintf(
+            forms + used, sizeof forms - used, "%s%s:%s", used ? ", " : "",
+            form->name ? form->name : link_family(cluster->pools[0].scale_up.name), form->place);
     }
     return json_error(node, "\"%.60s\" %s; expected %s", text,
                       is_only_played(text, kinds) ? "is played, but cannot be disturbed"
@@ -131,8 +130,8 @@ static Status link_form_error(const JsonNode *node, const Cluster *cluster, cons
 // A port goes by what it is, or as NVLink whatever it is.
 static Status family_check(const JsonNode *node, const Cluster *cluster, const char *text,
                            int gpu) {
-    cluster = cluster_group(cluster, cluster_group_of_gpu(cluster, gpu));
-    const char *family = link_family(cluster->scale_up.name);
+    const Pool *pool = &cluster->pools[cluster_pool_of_gpu(cluster, gpu)];
+    const char *family = link_family(pool->scale_up.name);
     if (name_skip(text, family) || name_skip(text, LINK_FAMILY_NAMES[0])) return status_ok();
     return json_error(node, "\"%.60s\": that GPU's port is %s; expected %s:%d", text, family,
                       family, gpu);

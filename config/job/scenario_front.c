@@ -104,7 +104,7 @@ Status scenario_check_front(const JsonNode *root, const Scenario *scenario) {
     const Model *model = &scenario->model;
     JsonNode parallel = json_get(root, "parallel");
     if (model->num_front_layers == 0) return status_ok();
-    if (scenario->cluster.groups) {
+    if (scenario->cluster.num_pools > 1) {
         JsonNode cluster = json_get(root, "cluster"), groups = json_get(&cluster, "groups");
         return json_error(&groups, "of different machines with %s are legal, but not supported yet",
                           model->front->kind == FRONT_ENCODER ? "an encoder" : "a tower");

@@ -42,18 +42,18 @@ int scenario_inputs(const Scenario *scenario, Arena *arena, const ScenarioInput 
     const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(document, "cluster");
     const cJSON *groups = cJSON_GetObjectItemCaseSensitive(cluster, "groups");
     const cJSON *parallel = cJSON_GetObjectItemCaseSensitive(document, "parallel");
-    const int num_groups = cluster_num_groups(&scenario->cluster);
+    const int num_pools = scenario->cluster.num_pools;
     enum { MAX_OTHERS = 8 }; // three of each group, and those that are there once
     InputList list = {.scenario = scenario, .arena = arena};
     list.inputs =
-        ARENA_ARRAY(arena, MAX_OTHERS + 3 * cJSON_GetArraySize(groups) + num_groups, ScenarioInput);
+        ARENA_ARRAY(arena, MAX_OTHERS + 3 * cJSON_GetArraySize(groups) + num_pools, ScenarioInput);
     input_add(&list, "scenario", scenario->file);
     profile_add(&list, "model", text_of(document, "model"));
     cluster_add(&list, cluster);
     if (cJSON_IsString(cluster) && value_is_json_path(cluster->valuestring)) {
         path_add(&list, "cluster", cluster->valuestring);
-        for (int g = 0; g < num_groups; g++)
-            input_add(&list, "GPU profile", cluster_group(&scenario->cluster, g)->gpu.file);
+        for (int p = 0; p < num_pools; p++)
+            input_add(&list, "GPU profile", scenario->cluster.pools[p].gpu.file);
     }
     cJSON_ArrayForEach(group, groups) cluster_add(&list, group);
     path_add(&list, "calibration", text_of(document, "calibration"));

@@ -185,8 +185,8 @@ static void warn_model(Warnings *w) {
 static void warn_nics(Warnings *w) {
     static const double FASTEST_BYTES_PER_S = 2e11;
     const Cluster *cluster = &w->scenario->cluster;
-    for (int i = 0; i < cluster_num_groups(cluster); i++) {
-        const double rate = cluster_group(cluster, i)->nic_bytes_per_s;
+    for (int i = 0; i < cluster->num_pools; i++) {
+        const double rate = cluster->pools[i].nic_bytes_per_s;
         if (rate > FASTEST_BYTES_PER_S)
             warn(w, w->scenario->file,
                  "cluster: nic_bytes_per_s %g is %.0f Gbit/s, more than any NIC: are these bits?",
@@ -198,8 +198,8 @@ static void warn_nics(Warnings *w) {
 
 static void warn_architectures(Warnings *w) {
     const Cluster *cluster = &w->scenario->cluster;
-    for (int i = 0; i < cluster_num_groups(cluster); i++) {
-        const Gpu *gpu = &cluster_group(cluster, i)->gpu;
+    for (int i = 0; i < cluster->num_pools; i++) {
+        const Gpu *gpu = &cluster->pools[i].gpu;
         if (strcmp(gpu->architecture, gpu->shared->name) != 0)
             warn(w, gpu->file,
                  "architecture \"%.60s\" has no file in hw-profiles/architectures: older kernels "

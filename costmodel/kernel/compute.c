@@ -15,15 +15,15 @@
 // bits (MooreThreads/SimuMax, configs/system/b200_bf16_ceperm.json).
 static const double EPILOGUE_EXPOSED_FRAC = 0.5;
 
-double sustained_frac(const Cluster *cluster, bool light) {
-    const GpuEfficiency *e = &cluster->gpu.efficiency;
+double sustained_frac(const Pool *pool, bool light) {
+    const GpuEfficiency *e = &pool->gpu.efficiency;
     double full_watts = light ? e->light_rate_watts : e->full_rate_watts;
     double exponent = e->power_exponent > 0 ? e->power_exponent : 1.0 / 3;
-    return fmin(1, pow(cluster->power_watts_per_gpu / full_watts, exponent));
+    return fmin(1, pow(pool->power_watts_per_gpu / full_watts, exponent));
 }
 
-static double gemm_sustained_frac(const Cluster *cluster, int precision) {
-    return sustained_frac(cluster, precision > PRECISION_BF16);
+static double gemm_sustained_frac(const Pool *pool, int precision) {
+    return sustained_frac(pool, precision > PRECISION_BF16);
 }
 
 // Share of the SMs' time that the tiles of a product fill: the last wave is part empty.
@@ -47,23 +47,23 @@ static double aligned_frac(const Gpu *gpu, const Op *op) {
     return op->gemm.aligned > 1 ? gpu->shared->unaligned_frac : gpu->shared->odd_frac;
 }
 
-static double compact_gemm_s(const Cluster *cluster, const Op *op) {
-    const Gpu *gpu = &cluster->gpu;
+static double compact_gemm_s(const Pool *pool, const Op *op) {
+    const Gpu *gpu = &pool->gpu;
     const GpuEfficiency *e = &gpu->efficiency;
     double rate = gpu->peak_flops_per_s[op->precision] * e->gemm_max_frac[op->precision] *
-                  gemm_sustained_frac(cluster, op->precision);
+                  gemm_sustained_frac(pool, op->precision);
     rate *= op->gemm.k / (op->gemm.k + e->gemm_half_k) * wave_frac(gpu, op) * aligned_frac(gpu, op);
     return op->num_kernels * e->launch_s + fmax(op->flops / rate, memory_s(gpu, op->bytes));
 }
 
 // What a product of unaligned rows takes longer: its arithmetic does, not what memory bounds.
-static double unaligned_s(const Cluster *cluster, const Op *op) {
-    const Gpu *gpu = &cluster->gpu;
+static double unaligned_s(const Pool *pool, const Op *op) {
+    const Gpu *gpu = &pool->gpu;
     const double frac = aligned_frac(gpu, op);
     if (frac >= 1) return 0;
     double rate = gpu->peak_flops_per_s[op->precision] *
                   gpu->efficiency.gemm_max_frac[op->precision] *
-                  gemm_sustained_frac(cluster, op->precision);
+                  gemm_sustained_frac(pool, op->precision);
     return op->flops / rate * (1 / frac - 1);
 }
 
@@ -112,25 +112,25 @@ static double products_s(const CalibratedKernels *kernels, GemmDtype dtype, cons
 // A batched product is priced as one with all rows, but reads every group's operands. Products of
 // experts run one by one, launched beside each other. The whole time is stretched by the power
 // limit: short products are part of the same long step.
-static double gemm_s(const Cluster *cluster, const Op *op) {
-    const CalibratedKernels *kernels = cluster->kernels;
+static double gemm_s(const Pool *pool, const Op *op) {
+    const CalibratedKernels *kernels = pool->kernels;
     GemmDtype dtype = gemm_dtype(op);
     double product_s = NAN;
     if (kernels && dtype != NUM_GEMM_DTYPES)
-        product_s = products_s(kernels, dtype, op) / gemm_sustained_frac(cluster, op->precision) +
-                    unaligned_s(cluster, op);
-    if (isnan(product_s)) return compact_gemm_s(cluster, op);
+        product_s = products_s(kernels, dtype, op) / gemm_sustained_frac(pool, op->precision) +
+                    unaligned_s(pool, op);
+    if (isnan(product_s)) return compact_gemm_s(pool, op);
     double exposed_frac = op->gemm.separate ? 1 : EPILOGUE_EXPOSED_FRAC;
     double epilogue_s =
-        memory_s(&cluster->gpu, exposed_frac * op->gemm.epilogue_bytes + op->gemm.after_bytes);
-    return fmax(product_s, memory_s(&cluster->gpu, op->bytes)) + epilogue_s;
+        memory_s(&pool->gpu, exposed_frac * op->gemm.epilogue_bytes + op->gemm.after_bytes);
+    return fmax(product_s, memory_s(&pool->gpu, op->bytes)) + epilogue_s;
 }
 
-double gemm_residual_p90_frac(const Cluster *cluster, const Op *op) {
-    const CalibratedKernels *kernels = cluster->kernels;
+double gemm_residual_p90_frac(const Pool *pool, const Op *op) {
+    const CalibratedKernels *kernels = pool->kernels;
     GemmDtype dtype = gemm_dtype(op);
     if (!kernels || dtype == NUM_GEMM_DTYPES || !kernels->profile.gemm.dtypes[dtype].present)
-        return cluster->gpu.efficiency.residual_p90_frac;
+        return pool->gpu.efficiency.residual_p90_frac;
     const GemmKernel *kernel = &kernels->profile.gemm.dtypes[dtype];
     double rows = op->gemm.separate ? fmax(1, op->gemm.m) : op->gemm.groups * op->gemm.m;
     double place[] = {log2(rows), log2(op->gemm.n), log2(op->gemm.k)};
@@ -201,28 +201,28 @@ static double attention_frac(const Gpu *gpu, const Op *op) {
 }
 
 // Attention runs in 16 bits where the products run in 16 or fewer.
-static double attention_s(const Cluster *cluster, const Op *op) {
-    const double measured_s = measured_attention_s(cluster->kernels, op);
-    if (!isnan(measured_s)) return measured_s / sustained_frac(cluster, true);
-    const double launches_s = op->num_kernels * cluster->gpu.efficiency.launch_s;
-    const Gpu *gpu = &cluster->gpu;
+static double attention_s(const Pool *pool, const Op *op) {
+    const double measured_s = measured_attention_s(pool->kernels, op);
+    if (!isnan(measured_s)) return measured_s / sustained_frac(pool, true);
+    const double launches_s = op->num_kernels * pool->gpu.efficiency.launch_s;
+    const Gpu *gpu = &pool->gpu;
     int precision = gpu->peak_flops_per_s[PRECISION_BF16] > 0 ? PRECISION_BF16 : PRECISION_FP16;
     if (op->precision <= PRECISION_TF32) precision = op->precision;
     double rate =
-        gpu->peak_flops_per_s[precision] * sustained_frac(cluster, true) * attention_frac(gpu, op);
+        gpu->peak_flops_per_s[precision] * sustained_frac(pool, true) * attention_frac(gpu, op);
     return launches_s + fmax(op->flops / rate, memory_s(gpu, op->bytes));
 }
 
-double op_compute_s(const Cluster *cluster, const Op *op) {
-    if (cluster->gpu.core) return core_op_s(&cluster->gpu, op);
-    double launches_s = op->num_kernels * cluster->gpu.efficiency.launch_s;
+double op_compute_s(const Pool *pool, const Op *op) {
+    if (pool->gpu.core) return core_op_s(&pool->gpu, op);
+    double launches_s = op->num_kernels * pool->gpu.efficiency.launch_s;
     switch (op->kind) {
     case OP_GEMM:
-        return gemm_s(cluster, op);
+        return gemm_s(pool, op);
     case OP_ATTENTION:
-        return attention_s(cluster, op);
+        return attention_s(pool, op);
     case OP_MEMORY:
-        return launches_s + memory_s(&cluster->gpu, op->bytes);
+        return launches_s + memory_s(&pool->gpu, op->bytes);
     case OP_COLLECTIVE:
         break;
     }

@@ -34,21 +34,21 @@
 //         Background User's Guide". Constants: config/machine/gpu.h.
 #pragma once
 
-#include "config/cluster/cluster.h"
+#include "config/cluster/pool.h"
 #include "workload/pass/operator.h"
 
 // Rate of a whole step's products and attention over that of short tests.
 //   light  products of 8 bits and less, and attention
-double sustained_frac(const Cluster *cluster, bool light);
+double sustained_frac(const Pool *pool, bool light);
 
 // The 90th percentile of a product's |error|. It is that of the measured kernels of its format on
 // left-out shapes, times 1 + the octaves by which it lies outside the measured ones. Where the
 // compact formula prices the product, it is that formula's.
-double gemm_residual_p90_frac(const Cluster *cluster, const Op *op);
+double gemm_residual_p90_frac(const Pool *pool, const Op *op);
 
 // The size of heads that a kernel of a generation (StackLaunch.attention_generation) computes for
 // heads of this size: the next it exists for.
 double attention_kernel_head_dim(int generation, double head_dim);
 
 // Seconds on the device of a GEMM, attention or memory-bound operator; without host effects.
-double op_compute_s(const Cluster *cluster, const Op *op);
+double op_compute_s(const Pool *pool, const Op *op);

@@ -33,7 +33,7 @@ double memory_lasting_counted_bytes(const Scenario *scenario, const Plan *plan,
 }
 
 double rank_memory_available_bytes(const Scenario *scenario, const Plan *plan, int rank) {
-    return plan_rank_cluster(&scenario->cluster, plan, rank)->gpu.memory_available_bytes;
+    return plan_rank_machines(&scenario->cluster, plan, rank).pool->gpu.memory_available_bytes;
 }
 
 // Gradients that the step's only backward makes come as what it reads goes: of the two the larger

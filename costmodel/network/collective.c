@@ -7,18 +7,18 @@
 #include "costmodel/network/site_links.h"
 
 // Whether every group of this shape fills whole domains or lies within one.
-static bool groups_are_aligned(const Cluster *cluster, Group group) {
-    const int64_t span = (int64_t)group.size * group.stride, domain = cluster->domain_gpus;
-    if (cluster->num_gpus <= domain) return true;
+static bool groups_are_aligned(const Pool *pool, Group group) {
+    const int64_t span = (int64_t)group.size * group.stride, domain = pool->domain_gpus;
+    if (pool->num_gpus <= domain) return true;
     if (span <= domain) return domain % span == 0;
     return group.stride >= domain ? group.stride % domain == 0
                                   : domain % group.stride == 0 && span % domain == 0;
 }
 
-GroupLayout group_layout(const Cluster *cluster, Group group) {
+GroupLayout group_layout(const Pool *pool, Group group) {
     GroupLayout layout = {.num_ranks = group.size};
-    const int domain = cluster->domain_gpus;
-    if (groups_are_aligned(cluster, group)) {
+    const int domain = pool->domain_gpus;
+    if (groups_are_aligned(pool, group)) {
         int inside = group.stride >= domain ? 1 : domain / group.stride;
         layout.ranks_per_domain = inside < group.size ? inside : group.size;
         layout.num_domains = (group.size + layout.ranks_per_domain - 1) / layout.ranks_per_domain;
@@ -29,7 +29,7 @@ GroupLayout group_layout(const Cluster *cluster, Group group) {
         layout.ranks_per_domain = group.size / layout.num_domains;
     }
     layout.nic_bytes_per_s_per_gpu =
-        cluster->nics_per_node * cluster->nic_bytes_per_s / cluster->gpus_per_node;
+        pool->nics_per_node * pool->nic_bytes_per_s / pool->gpus_per_node;
     return layout;
 }
 
@@ -58,41 +58,39 @@ static double ring_steps(CollectiveKind kind, double n) {
 }
 
 // Inside a domain: of a GPU's link, or of the wires that groups of this shape have.
-static double inside_rate(const Cluster *cluster, CollectiveKind kind, Group group,
-                          RankSpan ranks) {
-    const Link *link = &cluster->scale_up;
-    return group_bytes_per_s(cluster, kind, group, ranks) * link->efficiency_frac;
+static double inside_rate(const Pool *pool, CollectiveKind kind, Group group, RankSpan ranks) {
+    const Link *link = &pool->scale_up;
+    return group_bytes_per_s(pool, kind, group, ranks) * link->efficiency_frac;
 }
 
 // By the measured curves; on a narrower link than theirs the wire takes longer by as much as the
 // bandwidths say. NAN where there are none.
-static double measured_s(const Cluster *cluster, CollectiveKind kind, double n,
-                         double message_bytes) {
+static double measured_s(const Pool *pool, CollectiveKind kind, double n, double message_bytes) {
     static const NcclOp OPS[NUM_COLLECTIVES] = {
         [COLLECTIVE_ALL_REDUCE] = NCCL_ALL_REDUCE,
         [COLLECTIVE_ALL_GATHER] = NCCL_ALL_GATHER,
         [COLLECTIVE_REDUCE_SCATTER] = NCCL_REDUCE_SCATTER,
         [COLLECTIVE_ALL_TO_ALL] = NCCL_ALL_TO_ALL,
     };
-    const NcclKernels *curves = cluster->scale_up_curves;
-    const Link *link = &cluster->scale_up;
+    const NcclKernels *curves = pool->scale_up_curves;
+    const Link *link = &pool->scale_up;
     if (!curves || kind == COLLECTIVE_RING_EXCHANGE || kind == COLLECTIVE_BROADCAST) return NAN;
     double time_s = kernel_nccl_s(curves, OPS[kind], NCCL_HALF, n, message_bytes);
     double s_per_byte = 1 / link->bandwidth_bytes_per_s - 1 / link->measured_bandwidth_bytes_per_s;
     return time_s + ring_wire_frac(kind, n) * message_bytes * s_per_byte / link->efficiency_frac;
 }
 
-static double inside_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks,
+static double inside_s(const Pool *pool, CollectiveKind kind, Group group, RankSpan ranks,
                        double message_bytes) {
-    const Link *link = &cluster->scale_up;
+    const Link *link = &pool->scale_up;
     const double n = group.size;
-    double time_s = measured_s(cluster, kind, n, message_bytes);
+    double time_s = measured_s(pool, kind, n, message_bytes);
     if (!isnan(time_s)) return time_s;
     double wire_bytes = ring_wire_frac(kind, n) * message_bytes;
     double hop_s = kind == COLLECTIVE_BROADCAST ? link->chain_hop_latency_s : link->hop_latency_s;
     return link->latency_s + ring_steps(kind, n) * hop_s +
            (wire_bytes + sqrt(wire_bytes * link->half_bytes)) /
-               inside_rate(cluster, kind, group, ranks);
+               inside_rate(pool, kind, group, ranks);
 }
 
 // Steps of a collective across domains by one protocol: the better of a ring and, for an
@@ -110,9 +108,9 @@ static double protocol_latency_s(const LinkProtocol *p, const GroupLayout *g, Co
 
 // Seconds of a collective across domains whose bytes take transfer_s at the full rate, by the
 // fastest protocol.
-static double protocols_s(const Cluster *cluster, const GroupLayout *g, CollectiveKind kind,
+static double protocols_s(const Pool *pool, const GroupLayout *g, CollectiveKind kind,
                           double transfer_s) {
-    const Link *up = &cluster->scale_up, *out = &cluster->scale_out;
+    const Link *up = &pool->scale_up, *out = &pool->scale_out;
     if (kind == COLLECTIVE_ALL_TO_ALL)
         return (g->num_domains - 1) * out->hop_latency_s + transfer_s;
     if (kind == COLLECTIVE_BROADCAST)
@@ -132,10 +130,10 @@ static double protocols_s(const Cluster *cluster, const GroupLayout *g, Collecti
 }
 
 // What moves inside each domain, of a collective across domains.
-static double across_inside_s(const Cluster *cluster, Group group, RankSpan ranks,
-                              const GroupLayout *g, CollectiveKind kind, double message_bytes) {
+static double across_inside_s(const Pool *pool, Group group, RankSpan ranks, const GroupLayout *g,
+                              CollectiveKind kind, double message_bytes) {
     const Group part = {g->ranks_per_domain, group.stride};
-    const double n = g->num_ranks, rate = inside_rate(cluster, kind, part, ranks);
+    const double n = g->num_ranks, rate = inside_rate(pool, kind, part, ranks);
     if (kind == COLLECTIVE_ALL_TO_ALL) return message_bytes * (g->ranks_per_domain - 1) / n / rate;
     return g->ranks_per_domain > 1 ? ring_wire_frac(kind, n) * message_bytes / rate : 0;
 }
@@ -144,23 +142,24 @@ static double across_inside_s(const Cluster *cluster, Group group, RankSpan rank
 // use the NICs of all the group's ranks there. An all-to-all sends from every rank's own share. In
 // a ring exchange one rank of each domain sends out, over the shares of those that do not, up to a
 // NIC.
-static double across_s(const Cluster *cluster, Group group, RankSpan ranks, const GroupLayout *g,
+static double across_s(Machines machines, Group group, RankSpan ranks, const GroupLayout *g,
                        CollectiveKind kind, double message_bytes) {
-    const Link *out = &cluster->scale_out;
+    const Pool *pool = machines.pool;
+    const Link *out = &pool->scale_out;
     double n = g->num_ranks, edge = g->nic_bytes_per_s_per_gpu * out->efficiency_frac;
-    edge /= network_slowdown(cluster, kind, group, g->ranks_per_domain, ranks);
-    double up_s = across_inside_s(cluster, group, ranks, g, kind, message_bytes), out_s;
+    edge /= network_slowdown(machines, kind, group, g->ranks_per_domain, ranks);
+    double up_s = across_inside_s(pool, group, ranks, g, kind, message_bytes), out_s;
     if (kind == COLLECTIVE_ALL_TO_ALL) {
         out_s = message_bytes * (n - g->ranks_per_domain) / n / edge;
     } else {
         double wire_bytes = ring_wire_frac(kind, n) * message_bytes;
         double shares = g->ranks_per_domain;
         if (kind == COLLECTIVE_RING_EXCHANGE)
-            shares = fmax(1, fmin(shares, cluster->nic_bytes_per_s / g->nic_bytes_per_s_per_gpu));
+            shares = fmax(1, fmin(shares, pool->nic_bytes_per_s / g->nic_bytes_per_s_per_gpu));
         out_s = (wire_bytes + sqrt(wire_bytes * out->half_bytes)) / (edge * shares);
     }
-    return out->latency_s + sites_latency_s(cluster, kind, group, ranks) +
-           protocols_s(cluster, g, kind, fmax(out_s, up_s));
+    return out->latency_s + sites_latency_s(machines, kind, group, ranks) +
+           protocols_s(pool, g, kind, fmax(out_s, up_s));
 }
 
 // The GPUs of a domain that some ranks have there: all, unless they have the same of each domain.
@@ -173,50 +172,46 @@ static RankSpan domain_span(int domain, RankSpan ranks) {
     return ranks;
 }
 
-double group_bytes_per_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks) {
-    if (!cluster->wires) return cluster->scale_up.bandwidth_bytes_per_s;
-    const WireRates rates = wires_rates(cluster->wires, group.size, group.stride,
-                                        domain_span(cluster->domain_gpus, ranks));
+double group_bytes_per_s(const Pool *pool, CollectiveKind kind, Group group, RankSpan ranks) {
+    if (!pool->wires) return pool->scale_up.bandwidth_bytes_per_s;
+    const WireRates rates =
+        wires_rates(pool->wires, group.size, group.stride, domain_span(pool->domain_gpus, ranks));
     return kind == COLLECTIVE_ALL_TO_ALL ? rates.pairs_bytes_per_s : rates.ring_bytes_per_s;
 }
 
-double collective_s(const Cluster *cluster, CollectiveKind kind, Group group,
-                    double message_bytes) {
-    return span_collective_s(cluster, kind, group, all_ranks(cluster), message_bytes);
+double collective_s(Machines machines, CollectiveKind kind, Group group, double message_bytes) {
+    return span_collective_s(machines, kind, group, all_ranks(machines.pool), message_bytes);
 }
 
-double span_collective_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks,
+double span_collective_s(Machines machines, CollectiveKind kind, Group group, RankSpan ranks,
                          double message_bytes) {
     if (group.size <= 1 || message_bytes <= 0) return 0;
     if (kind == COLLECTIVE_DISPATCH || kind == COLLECTIVE_COMBINE) kind = COLLECTIVE_ALL_TO_ALL;
-    GroupLayout layout = group_layout(cluster, group);
-    if (layout.num_domains == 1) return inside_s(cluster, kind, group, ranks, message_bytes);
-    return across_s(cluster, group, ranks, &layout, kind, message_bytes);
+    GroupLayout layout = group_layout(machines.pool, group);
+    if (layout.num_domains == 1) return inside_s(machines.pool, kind, group, ranks, message_bytes);
+    return across_s(machines, group, ranks, &layout, kind, message_bytes);
 }
 
-double collective_inside_s(const Cluster *cluster, CollectiveKind kind, Group group,
+double collective_inside_s(const Pool *pool, CollectiveKind kind, Group group,
                            double message_bytes) {
-    GroupLayout layout = group_layout(cluster, group);
+    GroupLayout layout = group_layout(pool, group);
     return layout.num_domains == 1
                ? 0
-               : across_inside_s(cluster, group, all_ranks(cluster), &layout, kind, message_bytes);
+               : across_inside_s(pool, group, all_ranks(pool), &layout, kind, message_bytes);
 }
 
 bool gpus_share_domain(const Cluster *cluster, int gpu_a, int gpu_b) {
-    if (cluster->groups) {
-        const int group = cluster_group_of_gpu(cluster, gpu_a);
-        const int first = cluster_group_first_gpu(cluster, group);
-        if (cluster_group_of_gpu(cluster, gpu_b) != group) return false;
-        return gpus_share_domain(cluster_group(cluster, group), gpu_a - first, gpu_b - first);
-    }
-    return gpu_a / cluster->domain_gpus == gpu_b / cluster->domain_gpus;
+    const int pool = cluster_pool_of_gpu(cluster, gpu_a);
+    if (cluster_pool_of_gpu(cluster, gpu_b) != pool) return false;
+    const int first = cluster_pool_first_gpu(cluster, pool);
+    const int domain = cluster->pools[pool].domain_gpus;
+    return (gpu_a - first) / domain == (gpu_b - first) / domain;
 }
 
-double p2p_s(const Cluster *cluster, bool same_domain, double message_bytes, double *alpha_s) {
-    const Link *link = same_domain ? &cluster->scale_up : &cluster->scale_out;
+double p2p_s(const Pool *pool, bool same_domain, double message_bytes, double *alpha_s) {
+    const Link *link = same_domain ? &pool->scale_up : &pool->scale_out;
     double rate = link->bandwidth_bytes_per_s;
-    if (!same_domain)
-        rate = cluster->nics_per_node * cluster->nic_bytes_per_s / cluster->gpus_per_node;
+    if (!same_domain) rate = pool->nics_per_node * pool->nic_bytes_per_s / pool->gpus_per_node;
     if (alpha_s) *alpha_s = link->p2p_latency_s;
     return link->p2p_latency_s + message_bytes / (rate * link->p2p_efficiency_frac);
 }

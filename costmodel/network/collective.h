@@ -26,7 +26,7 @@ typedef struct {
     double nic_bytes_per_s_per_gpu; // one GPU's share of its node's NICs, one direction
 } GroupLayout;
 
-GroupLayout group_layout(const Cluster *cluster, Group group);
+GroupLayout group_layout(const Pool *pool, Group group);
 
 // Whether each rank sends to the next only, not to all others.
 bool collective_is_ring(CollectiveKind kind);
@@ -35,22 +35,22 @@ bool collective_is_ring(CollectiveKind kind);
 //   message_bytes  as defined beside CollectiveKind, >= 0
 // Dispatch and combine are priced as an all-to-all here; costmodel/network/exchange.h knows their
 // kernels.
-double collective_s(const Cluster *cluster, CollectiveKind kind, Group group, double message_bytes);
+double collective_s(Machines machines, CollectiveKind kind, Group group, double message_bytes);
 
 // Seconds of a collective of the groups of some ranks, such as those of a stage: where links
 // between nodes differ it matters which.
-double span_collective_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks,
+double span_collective_s(Machines machines, CollectiveKind kind, Group group, RankSpan ranks,
                          double message_bytes);
 
 // Seconds that the links inside a domain are busy with a collective that spans several; 0 of
 // others.
-double collective_inside_s(const Cluster *cluster, CollectiveKind kind, Group group,
+double collective_inside_s(const Pool *pool, CollectiveKind kind, Group group,
                            double message_bytes);
 
 // What each rank of groups of this shape has inside a domain, nominally. It is its port's rate, or
 // its part of the domain's wires (config/machine/wires.h). All groups of the shape use the wires
 // then, or those of `ranks` alone where these lie within one domain.
-double group_bytes_per_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks);
+double group_bytes_per_s(const Pool *pool, CollectiveKind kind, Group group, RankSpan ranks);
 
 // Whether two GPUs lie in one scale-up domain.
 bool gpus_share_domain(const Cluster *cluster, int gpu_a, int gpu_b);
@@ -58,4 +58,4 @@ bool gpus_share_domain(const Cluster *cluster, int gpu_a, int gpu_b);
 // Seconds of one point-to-point message while every GPU of the stage sends one.
 //   same_domain  over the scale-up link, each GPU its own; else over the GPU's share of the NICs
 //   returns      latency + bytes / bandwidth; *alpha_s (where not NULL) is the latency part
-double p2p_s(const Cluster *cluster, bool same_domain, double message_bytes, double *alpha_s);
+double p2p_s(const Pool *pool, bool same_domain, double message_bytes, double *alpha_s);

@@ -24,7 +24,7 @@ typedef struct {
 } Exchange;
 
 // Seconds; 0 in a group of one.
-double exchange_s(const Cluster *cluster, const Exchange *exchange);
+double exchange_s(Machines machines, const Exchange *exchange);
 
 // Seconds of an OP_COLLECTIVE of any kind.
 double op_collective_s(const PricingContext *context, const Op *op);

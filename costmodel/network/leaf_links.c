@@ -18,18 +18,18 @@ typedef struct {
     double slowdown;        // the largest so far
 } LeafFlows;
 
-static LeafFlows flows_start(const Cluster *cluster) {
-    LeafFlows flows = {.leaves = cluster_leaves(cluster), .block = -1};
+static LeafFlows flows_start(Machines machines) {
+    LeafFlows flows = {.leaves = machines_leaves(machines), .block = -1};
     const Leaves *leaves = &flows.leaves;
     const double nics = leaves_num_nodes(leaves) * (double)leaves->nics_per_node;
-    flows.uplinks_in_nics = nics / cluster->oversubscription;
+    flows.uplinks_in_nics = nics / machines.pool->oversubscription;
     flows.nics_per_gpu = (double)leaves->nics_per_node / leaves->gpus_per_node;
     return flows;
 }
 
-static bool uplinks_matter(const Cluster *cluster) {
-    const Leaves leaves = cluster_leaves(cluster);
-    return cluster->oversubscription > 1 && leaves_exist(&leaves);
+static bool uplinks_matter(Machines machines) {
+    const Leaves leaves = machines_leaves(machines);
+    return machines.pool->oversubscription > 1 && leaves_exist(&leaves);
 }
 
 // Counts a flow at a part of its GPU's rate. Where a to_gpu is below 0, it lies beyond the leaves.
@@ -46,33 +46,34 @@ static void flow_count(LeafFlows *flows, int from_gpu, int to_gpu, double part) 
 
 // Each rank of groups of this shape sends to those `places` and twice, .. num_steps times as many
 // on.
-static double steps_slowdown(const Cluster *cluster, Group group, RankSpan ranks, int places,
+static double steps_slowdown(Machines machines, Group group, RankSpan ranks, int places,
                              int num_steps) {
-    LeafFlows flows = flows_start(cluster);
-    for (int gpu = 0; gpu < cluster->num_gpus; gpu++) {
-        const int rank = (int)cluster_rank_of_gpu(cluster, gpu);
+    LeafFlows flows = flows_start(machines);
+    for (int gpu = 0; gpu < machines.pool->num_gpus; gpu++) {
+        const int rank = (int)machines_rank_of_gpu(machines, gpu);
         const int place = rank / group.stride % group.size, first = rank - place * group.stride;
         if (!span_holds(&ranks, rank)) continue;
         for (int step = 1; step <= num_steps; step++) {
             const int to = first + (place + step * places) % group.size * group.stride;
-            flow_count(&flows, gpu, (int)cluster_gpu_of_rank(cluster, to), 1.0 / num_steps);
+            flow_count(&flows, gpu, (int)machines_gpu_of_rank(machines, to), 1.0 / num_steps);
         }
     }
     return fmax(1, flows.slowdown);
 }
 
 // A ring goes on to the next domain, an all-to-all to each of the others.
-double leaves_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
-                       int ranks_per_domain, RankSpan ranks) {
-    if (!uplinks_matter(cluster) || group.size <= ranks_per_domain) return 1;
+double leaves_slowdown(Machines machines, CollectiveKind kind, Group group, int ranks_per_domain,
+                       RankSpan ranks) {
+    if (!uplinks_matter(machines) || group.size <= ranks_per_domain) return 1;
     const int domains = (group.size + ranks_per_domain - 1) / ranks_per_domain;
-    return steps_slowdown(cluster, group, ranks, ranks_per_domain,
+    return steps_slowdown(machines, group, ranks, ranks_per_domain,
                           collective_is_ring(kind) ? 1 : domains - 1);
 }
 
-double leaves_step_slowdown(const Cluster *cluster, Group group, int places) {
-    return uplinks_matter(cluster) ? steps_slowdown(cluster, group, all_ranks(cluster), places, 1)
-                                   : 1;
+double leaves_step_slowdown(Machines machines, Group group, int places) {
+    return uplinks_matter(machines)
+               ? steps_slowdown(machines, group, all_ranks(machines.pool), places, 1)
+               : 1;
 }
 
 // Of the machines that a pipeline rank is on, messages to the peer.
@@ -92,14 +93,14 @@ static void message_count(void *context, int64_t from_rank, int64_t to_rank) {
 }
 
 static double end_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
-    const Cluster *own = plan_rank_cluster(cluster, plan, rank);
+    const Machines own = plan_rank_machines(cluster, plan, rank);
     if (!uplinks_matter(own)) return 0;
-    const int group = plan_rank_group(cluster, plan, rank);
+    const int pool = plan_rank_pool(cluster, plan, rank);
     EndFlows end = {
         .flows = flows_start(own),
         .cluster = cluster,
-        .first_gpu = cluster_group_first_gpu(cluster, group),
-        .together = plan_rank_group(cluster, plan, peer) == group,
+        .first_gpu = cluster_pool_first_gpu(cluster, pool),
+        .together = plan_rank_pool(cluster, plan, peer) == pool,
     };
     const SiteTraffic traffic = message_traffic(plan, rank, peer);
     traffic_flows(cluster, &traffic, rank < peer ? 0 : 1, message_count, &end);
@@ -110,11 +111,11 @@ double ranks_leaves_slowdown(const Cluster *cluster, const Plan *plan, int rank,
     return fmax(end_slowdown(cluster, plan, rank, peer), end_slowdown(cluster, plan, peer, rank));
 }
 
-double network_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
-                        int ranks_per_domain, RankSpan ranks) {
+double network_slowdown(Machines machines, CollectiveKind kind, Group group, int ranks_per_domain,
+                        RankSpan ranks) {
     const SiteTraffic traffic = collective_traffic(kind, group, ranks_per_domain, ranks);
-    const KnownSlowdown *known = known_slowdown(cluster, &traffic);
+    const KnownSlowdown *known = known_slowdown(machines.network, &traffic);
     if (known) return known->slowdown;
-    return fmax(leaves_slowdown(cluster, kind, group, ranks_per_domain, ranks),
-                traffic_slowdown(cluster, &traffic));
+    return fmax(leaves_slowdown(machines, kind, group, ranks_per_domain, ranks),
+                machines_slowdown(machines, &traffic));
 }

@@ -20,11 +20,11 @@
 // domains takes, >= 1.
 //   ranks_per_domain  of the group: flows go on to the rank at the same place in another domain
 //   ranks             whose groups: all, or those of a stage
-double leaves_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
-                       int ranks_per_domain, RankSpan ranks);
+double leaves_slowdown(Machines machines, CollectiveKind kind, Group group, int ranks_per_domain,
+                       RankSpan ranks);
 
 // By how much flows are slowed that all go on by so many places of their group.
-double leaves_step_slowdown(const Cluster *cluster, Group group, int places);
+double leaves_step_slowdown(Machines machines, Group group, int places);
 
 // By how much the messages of all GPUs of a pipeline rank to a peer, and back, are slowed; below 1
 // where the uplinks have more left.
@@ -32,5 +32,5 @@ double ranks_leaves_slowdown(const Cluster *cluster, const Plan *plan, int rank,
 
 // With what links between sites take, too (costmodel/network/site_links.h): the larger of both; or
 // what is known of this traffic.
-double network_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
-                        int ranks_per_domain, RankSpan ranks);
+double network_slowdown(Machines machines, CollectiveKind kind, Group group, int ranks_per_domain,
+                        RankSpan ranks);

@@ -10,9 +10,9 @@
 
 // Ranks of a stage that are to be looked at: in blocks, the others lie in nodes and domains as
 // these do.
-static int64_t num_unlike(const Cluster *cluster, const RankSpan *ranks) {
+static int64_t num_unlike(const Pool *pool, const RankSpan *ranks) {
     if (ranks->block == 0) return ranks->num;
-    const int domain = cluster->domain_gpus, node = cluster->gpus_per_node;
+    const int domain = pool->domain_gpus, node = pool->gpus_per_node;
     const int whole = domain > node ? domain : node; // one is a multiple of the other
     int64_t num = ranks->block;
     while (num < ranks->num && num / ranks->block * ranks->pitch % whole != 0) num += ranks->block;
@@ -21,7 +21,8 @@ static int64_t num_unlike(const Cluster *cluster, const RankSpan *ranks) {
 
 bool ranks_share_domain(const Cluster *cluster, const Plan *plan, int rank, int peer) {
     const RankSpan from = plan_stage_span(plan, rank), to = plan_stage_span(plan, peer);
-    const int64_t block = plan_block_gpus(plan), num = num_unlike(cluster, &from);
+    const Pool *pool = plan_rank_machines(cluster, plan, rank).pool;
+    const int64_t block = plan_block_gpus(plan), num = num_unlike(pool, &from);
     for (int64_t i = 0; i < num; i += block) {
         const int first = (int)span_rank(&from, i), other = (int)span_rank(&to, i);
         const int last = (int)block - 1;
@@ -34,12 +35,11 @@ bool ranks_share_domain(const Cluster *cluster, const Plan *plan, int rank, int 
 
 // The slower of both ways. Ranks of which all pairs share a domain are in one, or a block of each
 // with one of the other.
-static double wires_bytes_per_s(const Cluster *cluster, const RankSpan *ranks,
-                                const RankSpan *peers) {
-    const Wires *wires = cluster->wires;
-    const int64_t num = num_unlike(cluster, ranks), domain = cluster->domain_gpus;
+static double wires_bytes_per_s(const Pool *pool, const RankSpan *ranks, const RankSpan *peers) {
+    const Wires *wires = pool->wires;
+    const int64_t num = num_unlike(pool, ranks), domain = pool->domain_gpus;
     const RankSpan *const ends[2] = {ranks, peers};
-    double least = cluster->scale_up.bandwidth_bytes_per_s;
+    double least = pool->scale_up.bandwidth_bytes_per_s;
     for (int back = 0; back < 2; back++) {
         int num_on[WIRES_MAX_LINKS] = {0};
         for (int64_t i = 0, last = -1; i < num; i++) {
@@ -57,9 +57,9 @@ static double wires_bytes_per_s(const Cluster *cluster, const RankSpan *ranks,
 }
 
 double ranks_near_bytes_per_s(const Cluster *cluster, const Plan *plan, int rank, int peer) {
-    const Cluster *own = plan_rank_cluster(cluster, plan, rank);
+    const Pool *own = plan_rank_machines(cluster, plan, rank).pool;
     if (!own->wires) return own->scale_up.bandwidth_bytes_per_s;
-    const int first = cluster_group_first_gpu(cluster, plan_rank_group(cluster, plan, rank));
+    const int first = cluster_pool_first_gpu(cluster, plan_rank_pool(cluster, plan, rank));
     RankSpan ranks = plan_stage_span(plan, rank), peers = plan_stage_span(plan, peer);
     ranks.first -= first;
     peers.first -= first;
@@ -69,18 +69,19 @@ double ranks_near_bytes_per_s(const Cluster *cluster, const Plan *plan, int rank
 // GPUs of a rank that send over the same NIC, at most, over those that hang on it. Looks no further
 // once it has found a NIC that all of its GPUs send over.
 static double nic_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
-    const Leaves nics = cluster_leaves(plan_rank_cluster(cluster, plan, rank));
-    const int first = cluster_group_first_gpu(cluster, plan_rank_group(cluster, plan, rank));
+    const Machines own = plan_rank_machines(cluster, plan, rank);
+    const Leaves nics = machines_leaves(own);
+    const int first = cluster_pool_first_gpu(cluster, plan_rank_pool(cluster, plan, rank));
     const RankSpan from = plan_stage_span(plan, rank), to = plan_stage_span(plan, peer);
-    const int64_t num = num_unlike(cluster, &from);
+    const int64_t num = num_unlike(own.pool, &from);
     const int all_on = (nics.gpus_per_node + nics.nics_per_node - 1) / nics.nics_per_node;
     int nic = -1, num_on = 0, most = 0;
     for (int64_t i = 0; i < num && most < all_on; i++) {
         const int gpu = (int)span_rank(&from, i);
         if (gpus_share_domain(cluster, gpu, (int)span_rank(&to, i))) continue;
-        const int own = leaves_nic_of_gpu(&nics, gpu - first);
-        num_on = own == nic ? num_on + 1 : 1;
-        nic = own;
+        const int gpu_nic = leaves_nic_of_gpu(&nics, gpu - first);
+        num_on = gpu_nic == nic ? num_on + 1 : 1;
+        nic = gpu_nic;
         if (num_on > most) most = num_on;
     }
     return (double)most * nics.nics_per_node / nics.gpus_per_node;
@@ -88,7 +89,7 @@ static double nic_slowdown(const Cluster *cluster, const Plan *plan, int rank, i
 
 double ranks_network_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
     const SiteTraffic traffic = message_traffic(plan, rank, peer);
-    const KnownSlowdown *known = known_slowdown(cluster, &traffic);
+    const KnownSlowdown *known = known_slowdown(&cluster->network, &traffic);
     if (known) return known->slowdown;
     const double nics =
         fmax(nic_slowdown(cluster, plan, rank, peer), nic_slowdown(cluster, plan, peer, rank));
@@ -98,14 +99,15 @@ double ranks_network_slowdown(const Cluster *cluster, const Plan *plan, int rank
 }
 
 bool stages_share_nics(const Cluster *cluster, const Plan *plan) {
-    return plan_stages_alternate(plan) && cluster->nics_per_node < cluster->gpus_per_node;
+    const Pool *pool = plan_rank_machines(cluster, plan, 0).pool; // stages alternate in one alone
+    return plan_stages_alternate(plan) && pool->nics_per_node < pool->gpus_per_node;
 }
 
 double ranks_message_s(const Cluster *cluster, const Plan *plan, int rank, int peer,
                        double message_bytes, double *alpha_s) {
     const bool near = ranks_share_domain(cluster, plan, rank, peer);
-    const Cluster *here = plan_rank_cluster(cluster, plan, rank);
-    const Cluster *there = plan_rank_cluster(cluster, plan, peer);
+    const Pool *here = plan_rank_machines(cluster, plan, rank).pool;
+    const Pool *there = plan_rank_machines(cluster, plan, peer).pool;
     double time_s = p2p_s(here, near, message_bytes, alpha_s);
     if (near && here->wires)
         return *alpha_s + (time_s - *alpha_s) * here->scale_up.bandwidth_bytes_per_s /

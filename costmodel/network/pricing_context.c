@@ -12,9 +12,9 @@ static const Group *layer_groups(const Plan *plan, Arena *arena) {
     return groups;
 }
 
-PricingContext pricing_context(const Scenario *scenario, const Plan *plan, Arena *arena) {
+PricingContext pricing_context(const Scenario *scenario, const Plan *plan, int pool, Arena *arena) {
     return (PricingContext){
-        .cluster = &scenario->cluster,
+        .machines = cluster_machines(&scenario->cluster, pool),
         .execution = &scenario->execution,
         .calibration = scenario->calibration,
         .split = plan_split(plan),
@@ -31,6 +31,6 @@ double part_factor(const Calibration *calibration, StepPart part) {
     return calibration ? calibration->factor[part] : 1;
 }
 
-StepPart group_part(const Cluster *cluster, Group group) {
-    return group_layout(cluster, group).num_domains > 1 ? PART_ACROSS : PART_INSIDE;
+StepPart group_part(const Pool *pool, Group group) {
+    return group_layout(pool, group).num_domains > 1 ? PART_ACROSS : PART_INSIDE;
 }

@@ -8,7 +8,7 @@
 #include "workload/pass/split.h"
 
 typedef struct {
-    const Cluster *cluster; // machines that are all alike: of groups of several, those of one
+    Machines machines;
     const Execution *execution;
     const Calibration *calibration; // NULL: each part of a step takes as long as it is priced
     Split split;
@@ -17,9 +17,9 @@ typedef struct {
                        // changes of layout (workload/pass/group.h); NULL: all layers are alike
 } PricingContext;
 
-// Of a scenario's training under a plan; both must outlive it.
+// Of a scenario's training under a plan on one of the cluster's pools; all must outlive it.
 //   arena  of layer_groups; NULL is accepted where all layers are alike
-PricingContext pricing_context(const Scenario *scenario, const Plan *plan, Arena *arena);
+PricingContext pricing_context(const Scenario *scenario, const Plan *plan, int pool, Arena *arena);
 
 // The ranks that a collective's operator is of.
 Group context_group(const PricingContext *context, GroupKind kind);
@@ -28,4 +28,4 @@ Group context_group(const PricingContext *context, GroupKind kind);
 double part_factor(const Calibration *calibration, StepPart part);
 
 // The part of a step that collectives of a group are.
-StepPart group_part(const Cluster *cluster, Group group);
+StepPart group_part(const Pool *pool, Group group);

@@ -8,13 +8,12 @@
 
 static int site_of(const Cluster *cluster, int64_t rank) {
     const int64_t gpu = cluster_gpu_of_rank(cluster, rank);
-    if (cluster->groups) return cluster_group_of_gpu(cluster, gpu);
-    return cluster->sites->site_of_node[gpu / cluster->gpus_per_node];
+    return cluster->network.sites->site_of_node[cluster_node_of_gpu(cluster, gpu)];
 }
 
 // What a GPU has of its node's NICs when all of the node send.
-static double nic_share_bytes_per_s(const Cluster *cluster) {
-    return cluster->nics_per_node * cluster->nic_bytes_per_s / cluster->gpus_per_node;
+static double nic_share_bytes_per_s(const Pool *pool) {
+    return pool->nics_per_node * pool->nic_bytes_per_s / pool->gpus_per_node;
 }
 
 // --- Flows
@@ -66,24 +65,27 @@ void traffic_flows(const Cluster *cluster, const SiteTraffic *t, int way, FlowVi
     RankSpan ranks = t->ranks;
     if (way) ranks.first = t->first_peer;
     const int64_t to_peer = t->ranks.first + t->first_peer - 2 * ranks.first;
-    if (!cluster->order) {
+    if (!cluster->network.order) {
         for (int64_t i = 0; i < ranks.num; i++)
             flows_from(t, span_rank(&ranks, i), to_peer, visit, context);
         return;
     }
+    const int node_gpus = cluster_only_pool(cluster)->gpus_per_node;
     for (int node = 0; node < cluster->num_nodes; node++) {
         const int64_t low = cluster_first_rank(cluster, node);
-        for (int64_t rank = low; rank < low + cluster->gpus_per_node; rank++)
+        for (int64_t rank = low; rank < low + node_gpus; rank++)
             if (span_holds(&ranks, rank)) flows_from(t, rank, to_peer, visit, context);
     }
 }
 
+static double share_of_gpu(const Cluster *cluster, int64_t gpu) {
+    return nic_share_bytes_per_s(&cluster->pools[cluster_pool_of_gpu(cluster, gpu)]);
+}
+
 double traffic_flow_bytes_per_s(const Cluster *cluster, const SiteTraffic *t) {
-    if (t->first_peer < 0)
-        return nic_share_bytes_per_s(cluster) / (t->all_to_all ? t->size - t->ranks_per_domain : 1);
-    const Cluster *low = cluster_group(cluster, cluster_group_of_gpu(cluster, t->ranks.first));
-    const Cluster *high = cluster_group(cluster, cluster_group_of_gpu(cluster, t->first_peer));
-    return fmin(nic_share_bytes_per_s(low), nic_share_bytes_per_s(high));
+    const double share = share_of_gpu(cluster, t->ranks.first);
+    if (t->first_peer < 0) return share / (t->all_to_all ? t->size - t->ranks_per_domain : 1);
+    return fmin(share, share_of_gpu(cluster, t->first_peer));
 }
 
 // --- What links between sites make of them
@@ -99,7 +101,7 @@ typedef struct {
 
 static void flow_count(void *context, int64_t from_rank, int64_t to_rank) {
     SiteFlows *flows = context;
-    const ClusterSites *sites = flows->cluster->sites;
+    const ClusterSites *sites = flows->cluster->network.sites;
     const int from = site_of(flows->cluster, from_rank), to = site_of(flows->cluster, to_rank);
     if (from != flows->site) memset(flows->num_to, 0, (size_t)sites->num_sites * sizeof(int));
     flows->site = from;
@@ -115,15 +117,15 @@ bool traffic_is(const SiteTraffic *a, const SiteTraffic *b) {
            a->ranks_per_domain == b->ranks_per_domain && a->all_to_all == b->all_to_all;
 }
 
-const KnownSlowdown *known_slowdown(const Cluster *cluster, const SiteTraffic *traffic) {
-    for (int i = 0; i < cluster->num_known; i++)
-        if (traffic_is(&cluster->known[i].traffic, traffic)) return &cluster->known[i];
+const KnownSlowdown *known_slowdown(const ClusterNetwork *network, const SiteTraffic *traffic) {
+    for (int i = 0; i < network->num_known; i++)
+        if (traffic_is(&network->known[i].traffic, traffic)) return &network->known[i];
     return NULL;
 }
 
 double traffic_slowdown(const Cluster *cluster, const SiteTraffic *traffic) {
     const bool message = traffic->first_peer >= 0;
-    if (!cluster->sites) return message ? 0 : 1;
+    if (!cluster->network.sites) return message ? 0 : 1;
     SiteFlows flows = {.cluster = cluster};
     flows.flow_bytes_per_s = traffic_flow_bytes_per_s(cluster, traffic);
     for (int way = 0; way < traffic_ways(traffic); way++) {
@@ -133,14 +135,20 @@ double traffic_slowdown(const Cluster *cluster, const SiteTraffic *traffic) {
     return message ? flows.slowdown : fmax(1, flows.slowdown);
 }
 
-RankSpan all_ranks(const Cluster *cluster) {
-    return (RankSpan){.num = cluster->num_gpus};
+double machines_slowdown(Machines machines, const SiteTraffic *traffic) {
+    if (!machines.network->sites) return 1;
+    const Cluster cluster = cluster_of_machines(machines, NULL);
+    return traffic_slowdown(&cluster, traffic);
 }
 
-double sites_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
-                      int ranks_per_domain, RankSpan ranks) {
+RankSpan all_ranks(const Pool *pool) {
+    return (RankSpan){.num = pool->num_gpus};
+}
+
+double sites_slowdown(Machines machines, CollectiveKind kind, Group group, int ranks_per_domain,
+                      RankSpan ranks) {
     const SiteTraffic traffic = collective_traffic(kind, group, ranks_per_domain, ranks);
-    return traffic_slowdown(cluster, &traffic);
+    return machines_slowdown(machines, &traffic);
 }
 
 double ranks_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer) {
@@ -167,9 +175,11 @@ static int num_crossings(const Cluster *cluster, Group group, RankSpan ranks) {
     return most;
 }
 
-double sites_latency_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks) {
-    if (!cluster->sites || cluster->sites->latency_s == 0) return 0;
-    int crossings = num_crossings(cluster, group, ranks), latencies = crossings;
+double sites_latency_s(Machines machines, CollectiveKind kind, Group group, RankSpan ranks) {
+    const ClusterSites *sites = machines.network->sites;
+    if (!sites || sites->latency_s == 0) return 0;
+    const Cluster cluster = cluster_of_machines(machines, NULL);
+    int crossings = num_crossings(&cluster, group, ranks), latencies = crossings;
     if (crossings == 0) return 0;
     switch (kind) {
     case COLLECTIVE_ALL_REDUCE:
@@ -186,14 +196,14 @@ double sites_latency_s(const Cluster *cluster, CollectiveKind kind, Group group,
     default:
         break;
     }
-    return latencies * cluster->sites->latency_s;
+    return latencies * sites->latency_s;
 }
 
 double ranks_latency_s(const Cluster *cluster, const Plan *plan, int rank, int peer) {
-    if (!cluster->sites) return 0;
+    if (!cluster->network.sites) return 0;
     const RankSpan ranks = plan_stage_span(plan, rank), peers = plan_stage_span(plan, peer);
     for (int64_t i = 0; i < ranks.num; i++)
         if (site_of(cluster, span_rank(&ranks, i)) != site_of(cluster, span_rank(&peers, i)))
-            return cluster->sites->latency_s;
+            return cluster->network.sites->latency_s;
     return 0;
 }

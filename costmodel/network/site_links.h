@@ -18,7 +18,7 @@
 #include "workload/pass/operator.h"
 
 // All ranks of a cluster.
-RankSpan all_ranks(const Cluster *cluster);
+RankSpan all_ranks(const Pool *pool);
 
 // The traffic of a collective of all groups of a shape among some ranks (all, or those of a stage).
 // Also the traffic of the messages of all GPUs of a pipeline rank to a peer, and back.
@@ -42,7 +42,7 @@ bool traffic_is(const SiteTraffic *a, const SiteTraffic *b);
 double traffic_flow_bytes_per_s(const Cluster *cluster, const SiteTraffic *traffic);
 
 // What is known of some traffic (Cluster.known); NULL: nothing.
-const KnownSlowdown *known_slowdown(const Cluster *cluster, const SiteTraffic *traffic);
+const KnownSlowdown *known_slowdown(const ClusterNetwork *network, const SiteTraffic *traffic);
 
 // Whether both are the same.
 bool traffic_is(const SiteTraffic *a, const SiteTraffic *b);
@@ -50,10 +50,11 @@ bool traffic_is(const SiteTraffic *a, const SiteTraffic *b);
 // How many times as long as that the traffic takes; 1 where nothing between sites is slower. That
 // of messages is below 1 where such a link has more left.
 double traffic_slowdown(const Cluster *cluster, const SiteTraffic *traffic);
-double sites_slowdown(const Cluster *cluster, CollectiveKind kind, Group group,
-                      int ranks_per_domain, RankSpan ranks);
+double machines_slowdown(Machines machines, const SiteTraffic *traffic);
+double sites_slowdown(Machines machines, CollectiveKind kind, Group group, int ranks_per_domain,
+                      RankSpan ranks);
 double ranks_slowdown(const Cluster *cluster, const Plan *plan, int rank, int peer);
 
 // Seconds of latency that crossing sites adds to a collective, and to a message.
-double sites_latency_s(const Cluster *cluster, CollectiveKind kind, Group group, RankSpan ranks);
+double sites_latency_s(Machines machines, CollectiveKind kind, Group group, RankSpan ranks);
 double ranks_latency_s(const Cluster *cluster, const Plan *plan, int rank, int peer);

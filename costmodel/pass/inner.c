@@ -59,7 +59,7 @@ static void collective_note(ListInner *l, int i, bool inside) {
     const Group group = context_group(context, op->collective.group);
     if (op->kind != OP_COLLECTIVE || !(l->list.phases & 1 << op->phase)) return;
     if (group.size == 1 || op->collective.message_bytes <= 0) return;
-    if (!inside && group_layout(context->cluster, group).num_domains == 1) return;
+    if (!inside && group_layout(context->machines.pool, group).num_domains == 1) return;
     const InnerCollective what = {
         .group = op->collective.group,
         .queue = queue_of(op),
@@ -69,7 +69,8 @@ static void collective_note(ListInner *l, int i, bool inside) {
     };
     InnerCollective *inner = l->inner[i] = pass_find(l->pass, &what);
     const WireTime wire = op_wire_time(context, op);
-    const double factor = part_factor(context->calibration, group_part(context->cluster, group));
+    const double factor =
+        part_factor(context->calibration, group_part(context->machines.pool, group));
     inner->time_s += wire.time_s * factor;
     inner->latency_s += wire.latency_s * factor;
     inner->wire_s += wire.wire_s * factor;
@@ -203,7 +204,7 @@ static InnerPass *phase_inner(const Scenario *scenario, const Plan *plan, const 
                               int phases, bool inside, Arena *arena) {
     const bool forward = phases == 1 << PHASE_FORWARD;
     Arena scratch = {0};
-    const PricingContext context = pricing_context(scenario, plan, &scratch);
+    const PricingContext context = pricing_context(scenario, plan, 0, &scratch);
     InnerPass *blocks = ARENA_ARRAY(&scratch, workload->num_blocks, InnerPass);
     for (int i = 0; i < workload->num_blocks; i++) {
         const Block *b = &workload->blocks[i];

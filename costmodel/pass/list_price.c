@@ -39,12 +39,12 @@ static StepPart op_part(const PricingContext *context, const Op *op) {
     case OP_COLLECTIVE:
         break;
     }
-    return group_part(context->cluster, context_group(context, op->collective.group));
+    return group_part(context->machines.pool, context_group(context, op->collective.group));
 }
 
 double op_price_s(const PricingContext *context, const Op *op) {
     double time_s = op->kind == OP_COLLECTIVE ? op_collective_s(context, op)
-                                              : op_compute_s(context->cluster, op);
+                                              : op_compute_s(context->machines.pool, op);
     return time_s * part_factor(context->calibration, op_part(context, op));
 }
 

@@ -43,13 +43,12 @@ typedef struct {
 
 ListPrice list_price(const OpList *list);
 
-// Those of a plan's blocks, filled in as they are asked for.
+// Those of a plan's blocks on one pool, filled in as they are asked for.
 struct BlockPrices {
     bool known[NUM_WORK_KINDS];
     ListPrice lists[NUM_WORK_KINDS][MAX_BLOCKS]; // of a block without operators nothing
     ListPrice *more[NUM_WORK_KINDS];             // [Workload.num_blocks - MAX_BLOCKS] those behind
     Arena *arena;                                // of `more`
-    BlockPrices *of_groups; // [cluster_num_groups] where machines differ, in place of the above
 };
 
 // Seconds of one operator alone.

@@ -38,14 +38,23 @@ static void host_wait(Price *chunk, double launch_s) {
     chunk->part_s[PART_HOST] = launch_s;
 }
 
-// What the chunks of a plan are priced from.
+// What the chunks of a plan on one pool are priced from.
 typedef struct {
     const Scenario *scenario;
     const Plan *plan;
     const Workload *workload;
     BlockPrices *blocks;
-    const PricingContext *context; // of the machines that they lie on
+    const PricingContext *context;
 } Pricing;
+
+// What those of all pools are.
+typedef struct {
+    const Scenario *scenario;
+    const Plan *plan;
+    const Workload *workload;
+    BlockPrices *blocks;    // [num_pools]
+    PricingContext context; // of the first
+} PlanPricing;
 
 static double beside_compute_frac(const Pricing *p, StepPart part) {
     return p->context->execution->stack.communication.overlap_slowdown_frac *
@@ -57,8 +66,8 @@ static double beside_compute_frac(const Pricing *p, StepPart part) {
 static void vocab_overheads(const Pricing *p, const WorkItem *item, Price *chunk) {
     const VocabCollective awaited = vocab_awaited(p->plan, item);
     const VocabCollectives following = vocab_following(p->plan, item);
-    const Cluster *cluster = p->context->cluster;
-    const StepPart part = group_part(cluster, context_group(p->context, GROUP_PP));
+    const Machines machines = p->context->machines;
+    const StepPart part = group_part(machines.pool, context_group(p->context, GROUP_PP));
     double time_s = 0;
     for (int k = 0; k < NUM_VOCAB_COLLECTIVES; k++) {
         bool own = (int)awaited == k && vocab_is_broadcast((VocabCollective)k);
@@ -67,7 +76,7 @@ static void vocab_overheads(const Pricing *p, const WorkItem *item, Price *chunk
         const ProgramCollective c = vocab_collective(p->plan, p->workload, (VocabCollective)k);
         if (own)
             time_s +=
-                collective_s(cluster, c.kind, context_group(p->context, c.group), c.message_bytes);
+                collective_s(machines, c.kind, context_group(p->context, c.group), c.message_bytes);
     }
     price_add_term(chunk, TERM_PP, part, time_s * beside_compute_frac(p, part));
 }
@@ -85,10 +94,10 @@ static void chunk_overheads(const Pricing *p, const WorkItem *item, double launc
     launch_s += pass_host_s(p->context->execution, p->context->calibration);
     host_wait(chunk, launch_s);
     if (plan->pp == 1 || !program_hides_messages(p->scenario, plan)) return;
-    const Cluster *cluster = p->context->cluster;
-    const StepPart part = ranks_share_domain(cluster, plan, 0, 1) ? PART_INSIDE : PART_ACROSS;
+    const Cluster own = cluster_of_machines(p->context->machines, NULL);
+    const StepPart part = ranks_share_domain(&own, plan, 0, 1) ? PART_INSIDE : PART_ACROSS;
     const double message_s =
-        ranks_message_s(cluster, plan, 0, 1, p->workload->message_bytes, &(double){0});
+        ranks_message_s(&own, plan, 0, 1, p->workload->message_bytes, &(double){0});
     price_add_term(chunk, TERM_PP, part, message_s * beside_compute_frac(p, part));
 }
 
@@ -101,12 +110,13 @@ static const int WORK_PHASES[NUM_WORK_KINDS] = {
 };
 
 BlockPrices *block_prices_new(const Cluster *cluster, Arena *arena) {
-    BlockPrices *prices = ARENA_NEW(arena, BlockPrices);
-    prices->arena = arena;
-    if (!cluster->groups) return prices;
-    prices->of_groups = ARENA_ARRAY(arena, cluster_num_groups(cluster), BlockPrices);
-    for (int i = 0; i < cluster_num_groups(cluster); i++) prices->of_groups[i].arena = arena;
+    BlockPrices *prices = ARENA_ARRAY(arena, cluster->num_pools, BlockPrices);
+    for (int i = 0; i < cluster->num_pools; i++) prices[i].arena = arena;
     return prices;
+}
+
+BlockPrices *block_prices_of_pool(BlockPrices *blocks, int pool) {
+    return &blocks[pool];
 }
 
 static ListPrice *list_at(const Pricing *p, WorkKind work, int block) {
@@ -150,7 +160,7 @@ double pass_host_s(const Execution *execution, const Calibration *calibration) {
 // ZeRO 3's groups under a sharding.
 static StepPart shards_part(const Pricing *p, int sharding) {
     const GroupKind zero = sharding_group_kind(p->plan, sharding, GROUP_ZERO);
-    return group_part(p->context->cluster, context_group(p->context, zero));
+    return group_part(p->context->machines.pool, context_group(p->context, zero));
 }
 
 static Price chunk_price(const Pricing *p, WorkKind work, int c) {
@@ -184,34 +194,27 @@ static bool is_like_last(const Workload *workload, int num_model_chunks, int c) 
                   (size_t)workload->num_blocks * sizeof *workload->chunks[c].num_blocks) == 0;
 }
 
-static Price *phase_price(const Pricing *p, WorkKind work, Arena *arena);
-
-// On groups of different machines a chunk has the price of those that it lies on.
-static Price *phase_price_groups(const Pricing *p, WorkKind work, Arena *arena) {
-    const Cluster *cluster = p->context->cluster;
-    Price *chunks = ARENA_ARRAY(arena, p->workload->num_chunks, Price);
-    for (int group = 0; group < cluster->sites->num_sites; group++) {
-        PricingContext own = *p->context;
-        own.cluster = cluster_group(cluster, group);
-        Pricing of_own = *p;
-        of_own.context = &own;
-        of_own.blocks = &p->blocks->of_groups[group];
-        const Price *of_group = phase_price(&of_own, work, arena);
-        for (int c = 0; c < p->workload->num_chunks; c++) {
-            const int rank = plan_chunk_rank(p->plan, c);
-            if (plan_rank_group(cluster, p->plan, rank) == group) chunks[c] = of_group[c];
-        }
+// Those of the chunks that lie on the pricing's pool.
+static void pool_chunks_price(const Pricing *p, WorkKind work, int pool, Price *chunks) {
+    const Cluster *cluster = &p->scenario->cluster;
+    int last = -1; // of the pool
+    lists_price(p, work);
+    for (int c = 0; c < p->workload->num_chunks; c++) {
+        if (plan_rank_pool(cluster, p->plan, plan_chunk_rank(p->plan, c)) != pool) continue;
+        const bool alike = last == c - 1 && is_like_last(p->workload, p->plan->num_chunks, c);
+        chunks[c] = alike ? chunks[last] : chunk_price(p, work, c);
+        last = c;
     }
-    return chunks;
 }
 
-static Price *phase_price(const Pricing *p, WorkKind work, Arena *arena) {
-    if (p->context->cluster->groups) return phase_price_groups(p, work, arena);
-    lists_price(p, work);
-    Price *chunks = ARENA_ARRAY(arena, p->workload->num_chunks, Price);
-    for (int c = 0; c < p->workload->num_chunks; c++)
-        chunks[c] = is_like_last(p->workload, p->plan->num_chunks, c) ? chunks[c - 1]
-                                                                      : chunk_price(p, work, c);
+static Price *phase_price(const PlanPricing *all, WorkKind work, Arena *arena) {
+    Price *chunks = ARENA_ARRAY(arena, all->workload->num_chunks, Price);
+    for (int pool = 0; pool < all->scenario->cluster.num_pools; pool++) {
+        PricingContext context = all->context;
+        context.machines = cluster_machines(&all->scenario->cluster, pool);
+        const Pricing p = {all->scenario, all->plan, all->workload, &all->blocks[pool], &context};
+        pool_chunks_price(&p, work, pool, chunks);
+    }
     return chunks;
 }
 
@@ -259,8 +262,8 @@ static double optimizer_s(const Scenario *scenario, const Plan *plan, const Work
         }
         bytes += optimizer_bytes(scenario, plan_sharding(plan, s), dense, expert);
     }
-    return optimizer_bytes_s(scenario, &plan_rank_cluster(&scenario->cluster, plan, rank)->gpu,
-                             bytes);
+    return optimizer_bytes_s(scenario,
+                             &plan_rank_machines(&scenario->cluster, plan, rank).pool->gpu, bytes);
 }
 
 const double *optimizers_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
@@ -289,11 +292,15 @@ static void copies_price(const Scenario *scenario, const Plan *plan, const Workl
 }
 
 // Where each rank of a stage sends its share of a message, the receivers gather it.
-static double gather_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
-                       int rank) {
-    if (workload->message_bytes >= workload->boundary_bytes) return 0;
-    return collective_s(plan_rank_cluster(&scenario->cluster, plan, rank), COLLECTIVE_ALL_GATHER,
-                        plan_group(plan, GROUP_TP), workload->boundary_bytes);
+//   returns  [num_pools] seconds on each pool
+static const double *gathers_s(const Scenario *scenario, const Plan *plan, const Workload *workload,
+                               Arena *arena) {
+    double *time_s = ARENA_ARRAY(arena, scenario->cluster.num_pools, double);
+    if (workload->message_bytes >= workload->boundary_bytes) return time_s;
+    for (int i = 0; i < scenario->cluster.num_pools; i++)
+        time_s[i] = collective_s(cluster_machines(&scenario->cluster, i), COLLECTIVE_ALL_GATHER,
+                                 plan_group(plan, GROUP_TP), workload->boundary_bytes);
+    return time_s;
 }
 
 static void messages_price(const Scenario *scenario, const Plan *plan, const Workload *workload,
@@ -301,16 +308,15 @@ static void messages_price(const Scenario *scenario, const Plan *plan, const Wor
     double *message_s = ARENA_ARRAY(arena, plan->pp, double);
     double *alpha_s = ARENA_ARRAY(arena, plan->pp, double);
     StepPart *parts = ARENA_ARRAY(arena, plan->pp, StepPart);
+    const double *gather_s = gathers_s(scenario, plan, workload, arena);
     const Cluster *cluster = &scenario->cluster;
-    double gathered_s = gather_s(scenario, plan, workload, 0);
     for (int r = 0; r < plan->pp; r++) {
         const int next = (r + 1) % plan->pp;
         bool near = ranks_share_domain(cluster, plan, r, next);
         parts[r] = near ? PART_INSIDE : PART_ACROSS;
         double factor = part_factor(scenario->calibration, parts[r]);
-        if (cluster->groups) // messages go both ways
-            gathered_s = fmax(gather_s(scenario, plan, workload, r),
-                              gather_s(scenario, plan, workload, next));
+        const double gathered_s = fmax(gather_s[plan_rank_pool(cluster, plan, r)], // both ways
+                                       gather_s[plan_rank_pool(cluster, plan, next)]);
         message_s[r] =
             (ranks_message_s(cluster, plan, r, next, workload->message_bytes, &alpha_s[r]) +
              gathered_s) *
@@ -330,8 +336,8 @@ bool backward_is_parts(const Plan *plan, int chunk) {
 
 Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            BlockPrices *blocks, Arena *arena) {
-    const PricingContext context = pricing_context(scenario, plan, arena);
-    const Pricing p = {scenario, plan, workload, blocks, &context};
+    const PlanPricing p = {scenario, plan, workload, blocks,
+                           pricing_context(scenario, plan, 0, arena)};
     Prices prices = {.step_s = scenario->execution.stack.launch.host_step_s *
                                part_factor(scenario->calibration, PART_HOST)};
     prices.forward = phase_price(&p, WORK_FORWARD, arena);

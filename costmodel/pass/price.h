@@ -61,9 +61,10 @@ Prices chunks_price(const Scenario *scenario, const Plan *plan, const Workload *
                     Arena *arena);
 
 // Prices the chunks of one of several plans that share their blocks (plans_share_blocks): `blocks`
-// keeps for the others what is priced for it.
+// keeps for the others what is priced for it, [num_pools].
 typedef struct BlockPrices BlockPrices;
 BlockPrices *block_prices_new(const Cluster *cluster, Arena *arena);
+BlockPrices *block_prices_of_pool(BlockPrices *blocks, int pool);
 Prices chunks_price_shared(const Scenario *scenario, const Plan *plan, const Workload *workload,
                            BlockPrices *blocks, Arena *arena);
 

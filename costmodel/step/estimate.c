@@ -14,21 +14,20 @@ typedef struct {
     double watts, idle_watts;
 } MeanGpu;
 
-static MeanGpu gpu_of(const Cluster *machines, int precision) {
+static MeanGpu gpu_of(const Pool *pool, int precision) {
     return (MeanGpu){
-        .peak_flops_per_s = machines->gpu.peak_flops_per_s[precision],
-        .usd_per_hour = machines->price_usd_per_gpu_hour,
-        .watts = machines->power_watts_per_gpu,
-        .idle_watts = fmin(machines->gpu.idle_power_watts, machines->power_watts_per_gpu),
+        .peak_flops_per_s = pool->gpu.peak_flops_per_s[precision],
+        .usd_per_hour = pool->price_usd_per_gpu_hour,
+        .watts = pool->power_watts_per_gpu,
+        .idle_watts = fmin(pool->gpu.idle_power_watts, pool->power_watts_per_gpu),
     };
 }
 
 static MeanGpu mean_gpu(const Cluster *cluster, int precision) {
-    if (!cluster->groups) return gpu_of(cluster, precision);
     MeanGpu mean = {0};
-    for (int i = 0; i < cluster->sites->num_sites; i++) {
-        const MeanGpu gpu = gpu_of(&cluster->groups[i], precision);
-        double share = (double)cluster->groups[i].num_gpus / cluster->num_gpus;
+    for (int i = 0; i < cluster->num_pools; i++) {
+        const MeanGpu gpu = gpu_of(&cluster->pools[i], precision);
+        double share = (double)cluster->pools[i].num_gpus / cluster->num_gpus;
         mean.peak_flops_per_s += share * gpu.peak_flops_per_s;
         mean.usd_per_hour += share * gpu.usd_per_hour;
         mean.watts += share * gpu.watts;
@@ -65,7 +64,8 @@ static void rates_set(const Scenario *scenario, const Workload *workload, const 
     e->usd_per_1e9_tokens =
         gpu.usd_per_hour * cluster_total_gpus(cluster) / 3600 / e->tokens_per_s * 1e9;
     e->price_usd_per_gpu_hour = gpu.usd_per_hour;
-    e->price_source = cluster->groups ? "the mean of the groups' prices" : cluster->price_source;
+    e->price_source =
+        cluster->num_pools > 1 ? "the mean of the groups' prices" : cluster->pools[0].price_source;
     e->idle_gpus = cluster->idle_gpus;
     e->joules_per_token = joules_per_token(cluster, &gpu, timeline, e);
 }

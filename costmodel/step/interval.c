@@ -16,25 +16,24 @@ typedef struct {
     double flops, residual_flops;
 } Products;
 
-static void block_add(const Cluster *cluster, const Block *block, double times, Products *sum) {
+static void block_add(const Pool *pool, const Block *block, double times, Products *sum) {
     for (int i = 0; i < block->num_forward; i++) {
         const Op *op = &block->forward[i];
         if (op->kind != OP_GEMM) continue;
         sum->flops += times * op->flops;
-        sum->residual_flops += times * op->flops * gemm_residual_p90_frac(cluster, op);
+        sum->residual_flops += times * op->flops * gemm_residual_p90_frac(pool, op);
     }
 }
 
-static int chunk_group(const Cluster *cluster, const Plan *plan, int chunk) {
-    if (!cluster->groups) return 0; // where some chunks are of no one rank
-    return plan_rank_group(cluster, plan, plan_chunk_rank(plan, chunk));
+static int chunk_pool(const Cluster *cluster, const Plan *plan, int chunk) {
+    return plan_rank_pool(cluster, plan, plan_chunk_rank(plan, chunk));
 }
 
 // Of the GPU furthest from those whose kernels were measured.
 static double relative_spread(const Cluster *cluster, const Calibration *calibration) {
     double spread = 0;
-    for (int i = 0; i < cluster_num_groups(cluster); i++) {
-        const CalibratedKernels *kernels = cluster_group(cluster, i)->kernels;
+    for (int i = 0; i < cluster->num_pools; i++) {
+        const CalibratedKernels *kernels = cluster->pools[i].kernels;
         if (!kernels || !kernels->inherited) continue;
         spread = fmax(spread, kernels->foreign ? calibration->foreign_spread
                                                : calibration->inherited_spread);
@@ -49,9 +48,9 @@ static double products_spread(const Cluster *cluster, const Plan *plan, const Wo
         double times[MAX_GROUPS] = {0};
         if (workload->blocks[i].num_forward == 0) continue;
         for (int c = 0; c < workload->num_chunks; c++)
-            times[chunk_group(cluster, plan, c)] += workload->chunks[c].num_blocks[i];
-        for (int group = 0; group < cluster_num_groups(cluster); group++)
-            block_add(cluster_group(cluster, group), &workload->blocks[i], times[group], &sum);
+            times[chunk_pool(cluster, plan, c)] += workload->chunks[c].num_blocks[i];
+        for (int pool = 0; pool < cluster->num_pools; pool++)
+            block_add(&cluster->pools[pool], &workload->blocks[i], times[pool], &sum);
     }
     if (sum.flops == 0) return 0;
     return sum.residual_flops / sum.flops / NORMAL_QUANTILE_95 / sqrt(INDEPENDENT_SHAPES);

@@ -49,11 +49,11 @@ const double *collectives_price(const Scenario *scenario, const Plan *plan,
     StepPart *part = ARENA_ARRAY(arena, num_collectives, StepPart);
     for (int i = 0; i < num_collectives; i++) {
         const ProgramCollective *c = &collectives[i];
-        const Cluster *cluster = cluster_group(&scenario->cluster, c->machines);
+        const Machines machines = cluster_machines(&scenario->cluster, c->pool);
         const Group group = plan_group(plan, c->group);
-        const RankSpan ranks = program_collective_ranks(plan, c, cluster);
-        part[i] = group_part(cluster, group);
-        time_s[i] = span_collective_s(cluster, c->kind, group, ranks, c->message_bytes) *
+        const RankSpan ranks = program_collective_ranks(plan, c, machines.pool);
+        part[i] = group_part(machines.pool, group);
+        time_s[i] = span_collective_s(machines, c->kind, group, ranks, c->message_bytes) *
                     c->num_calls * part_factor(scenario->calibration, part[i]);
     }
     *parts = part;

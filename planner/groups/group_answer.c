@@ -43,15 +43,15 @@ static void share_fill(const Scenario *scenario, const Plan *plan, const Estimat
 const GroupShare *group_shares_make(const Scenario *scenario, const Plan *plan,
                                     const EstimateParts *parts, Arena *arena) {
     const Cluster *cluster = &scenario->cluster;
-    const int num_groups = cluster_num_groups(cluster);
+    const int num_groups = cluster->num_pools;
     GroupShare *shares = ARENA_ARRAY(arena, num_groups, GroupShare);
     for (int i = 0, first = 0; i < num_groups; i++) {
-        const Cluster *group = cluster_group(cluster, i);
-        shares[i] = (GroupShare){.group = cluster_group_number(cluster, i),
-                                 .gpu = arena_strdup(arena, group->gpu.name),
-                                 .num_gpus = group->num_gpus,
+        const Pool *pool = &cluster->pools[i];
+        shares[i] = (GroupShare){.group = cluster_pool_number(cluster, i),
+                                 .gpu = arena_strdup(arena, pool->gpu.name),
+                                 .num_gpus = pool->num_gpus,
                                  .first_stage = first,
-                                 .num_stages = (int)(group->num_gpus / plan_stage_gpus(plan))};
+                                 .num_stages = (int)(pool->num_gpus / plan_stage_gpus(plan))};
         first += shares[i].num_stages;
         share_fill(scenario, plan, parts, arena, &shares[i]);
     }
@@ -65,8 +65,8 @@ static const char *alternative_name(const Cluster *cluster, const int *order, in
     const char *text = "";
     for (int i = 0; i < num_groups; i++)
         text = arena_printf(arena, "%s%sgroup %d (%d x %s)", text, i ? " + " : "",
-                            cluster_group_number(cluster, order[i]),
-                            cluster->groups[order[i]].num_gpus, cluster->groups[order[i]].gpu.name);
+                            cluster_pool_number(cluster, order[i]),
+                            cluster->pools[order[i]].num_gpus, cluster->pools[order[i]].gpu.name);
     return text;
 }
 
@@ -81,15 +81,14 @@ static Status alternative_find(const Scenario *scenario, const PlannerOptions *o
     const Scenario fewer = groups_alone(scenario, order, num_groups, arena);
     int *numbers = ARENA_ARRAY(arena, num_groups, int);
     for (int i = 0; i < num_groups; i++)
-        numbers[i] = cluster_group_number(&scenario->cluster, order[i]);
+        numbers[i] = cluster_pool_number(&scenario->cluster, order[i]);
     *out =
         (GroupAlternative){.name = alternative_name(&scenario->cluster, order, num_groups, arena),
                            .groups = numbers,
                            .num_groups = num_groups,
                            .num_gpus = fewer.cluster.num_gpus};
     PlannerResult found;
-    const Status status = fewer.cluster.groups ? group_search(&fewer, &one, arena, &found)
-                                               : planner_search(&fewer, &one, arena, &found);
+    const Status status = planner_search(&fewer, &one, arena, &found);
     if (status.code == STATUS_INVALID) return status_ok();
     TRY(status);
     out->legal = true;
@@ -102,13 +101,13 @@ static Status alternative_find(const Scenario *scenario, const PlannerOptions *o
 }
 
 static int num_fewer(const Cluster *cluster) {
-    const int num_groups = cluster_num_groups(cluster);
+    const int num_groups = cluster->num_pools;
     return num_groups > 2 ? 2 * num_groups : num_groups;
 }
 
 static Status fewer_find(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                          GroupsAnswer *answer) {
-    const int num_groups = cluster_num_groups(&scenario->cluster);
+    const int num_groups = scenario->cluster.num_pools;
     const int num = num_fewer(&scenario->cluster);
     GroupAlternative *fewer = ARENA_ARRAY(arena, num, GroupAlternative);
     answer->fewer = fewer;
@@ -147,7 +146,7 @@ static Status even_find(const Scenario *scenario, const PlannerOptions *options,
 // By what each group alone takes for the whole batch, which stands first among the fewer.
 static Status replicas_find(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                             GroupsAnswer *answer) {
-    const int num_groups = cluster_num_groups(&scenario->cluster);
+    const int num_groups = scenario->cluster.num_pools;
     double *alone_s = ARENA_ARRAY(arena, num_groups, double);
     for (int g = 0; g < num_groups; g++) {
         const bool known = g < answer->num_fewer && answer->fewer[g].fits;
@@ -160,7 +159,7 @@ static Status replicas_find(const Scenario *scenario, const PlannerOptions *opti
 
 Status planner_compare_groups(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                               PlannerResult *result) {
-    if (!scenario->cluster.groups || result->num_entries == 0) return status_ok();
+    if (scenario->cluster.num_pools == 1 || result->num_entries == 0) return status_ok();
     if (options->end_soon && atomic_load(options->end_soon)) return status_ok();
     GroupsAnswer *answer = ARENA_NEW(arena, GroupsAnswer);
     PlannerOptions one = *options;

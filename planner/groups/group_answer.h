@@ -16,7 +16,7 @@ typedef struct GroupShare {
     double memory_frac;          // of its fullest rank, of what that has
 } GroupShare;
 
-// Of a plan in the order of the pipeline: [cluster_num_groups] in the arena.
+// Of a plan in the order of the pipeline: [num_pools] in the arena.
 //   scenario  with its groups in the plan's order
 const GroupShare *group_shares_make(const Scenario *scenario, const Plan *plan,
                                     const EstimateParts *parts, Arena *arena);

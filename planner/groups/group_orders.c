@@ -20,7 +20,7 @@ typedef struct {
 static bool waits(const Orders *o, int group) {
     for (int i = 0; i < group; i++)
         if (!o->used[i] &&
-            groups_are_interchangeable(&o->cluster->groups[i], &o->cluster->groups[group]))
+            pools_are_interchangeable(&o->cluster->pools[i], &o->cluster->pools[group]))
             return true;
     return false;
 }
@@ -44,9 +44,8 @@ static void orders_add(Orders *o, int place) {
 }
 
 int group_orders(const Scenario *scenario, Arena *arena, const int *const **out) {
-    Orders o = {.cluster = &scenario->cluster,
-                .num_groups = cluster_num_groups(&scenario->cluster),
-                .arena = arena};
+    Orders o = {
+        .cluster = &scenario->cluster, .num_groups = scenario->cluster.num_pools, .arena = arena};
     o.order = ARENA_ARRAY(arena, o.num_groups, int);
     o.orders = ARENA_ARRAY(arena, MAX_GROUP_ORDERS, const int *);
     *out = o.orders;
@@ -61,40 +60,28 @@ int group_orders(const Scenario *scenario, Arena *arena, const int *const **out)
 
 Scenario group_limited(const Scenario *scenario, const PlannerOptions *options, const int *order,
                        Arena *arena) {
-    const int num_groups = cluster_num_groups(&scenario->cluster);
-    Scenario limited = *scenario;
-    Cluster *groups = ARENA_ARRAY(arena, num_groups, Cluster);
-    limited.fit_deviates = student_quantile(planner_fit_probability(options));
-    for (int i = 0; i < num_groups; i++) {
-        groups[i] = scenario->cluster.groups[i];
-        double *available = &groups[i].gpu.memory_available_bytes;
-        if (options->max_memory_bytes > 0) *available = fmin(*available, options->max_memory_bytes);
-    }
-    limited.cluster.groups = groups;
-    limited.cluster = cluster_with_groups(&limited.cluster, order, num_groups, arena);
+    Scenario limited = planner_limited(scenario, options, arena);
+    limited.cluster = cluster_with_pools(&limited.cluster, order, limited.cluster.num_pools, arena);
     return limited;
 }
 
 Scenario group_plan_scenario(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Cluster *cluster = &scenario->cluster;
     Scenario own = *scenario;
-    if (!cluster->groups) return own;
+    if (cluster->num_pools == 1) return own;
+    const NodeOrder *placed = cluster->network.placed;
     int *nodes = ARENA_ARRAY(arena, cluster->num_nodes, int);
     for (int i = 0; i < cluster->num_nodes; i++) {
         const int node = plan->node_order ? plan->node_order->node[i] : i;
-        nodes[i] = cluster->placed ? cluster->placed->block[node] : node;
+        nodes[i] = placed ? placed->block[node] : node;
     }
-    const int *order = groups_order_of(cluster, nodes, arena);
-    if (order)
-        own.cluster = cluster_with_groups(cluster, order, cluster_num_groups(cluster), arena);
+    const int *order = pools_order_of(cluster, nodes, arena);
+    if (order) own.cluster = cluster_with_pools(cluster, order, cluster->num_pools, arena);
     return own;
 }
 
 Scenario plan_limited(const Scenario *scenario, const PlannerOptions *options, const Plan *plan,
                       Arena *arena) {
-    if (!scenario->cluster.groups) return planner_limited(scenario, options);
     const Scenario own = group_plan_scenario(scenario, plan, arena);
-    int *order = ARENA_ARRAY(arena, cluster_num_groups(&own.cluster), int);
-    for (int i = 0; i < cluster_num_groups(&own.cluster); i++) order[i] = i;
-    return group_limited(&own, options, order, arena);
+    return planner_limited(&own, options, arena);
 }

@@ -10,7 +10,7 @@ enum { MAX_GROUP_ORDERS = 720 };
 
 // All orders of a cluster's groups: of groups that are alike and as large only one stands for all
 // their exchanges. Where the scenario states a placement, that one.
-//   out      [returned][cluster_num_groups] in the arena, that of the cluster first
+//   out      [returned][num_pools] in the arena, that of the cluster first
 //   returns  their number; 0 where there are more than MAX_GROUP_ORDERS
 int group_orders(const Scenario *scenario, Arena *arena, const int *const **out);
 

@@ -12,7 +12,7 @@ enum { MOST_PIECES = 64, FEWEST_PIECES = 16, NUM_SEARCHES = 16 };
 
 Scenario groups_alone(const Scenario *scenario, const int *order, int num_groups, Arena *arena) {
     Scenario alone = *scenario;
-    alone.cluster = cluster_with_groups(&scenario->cluster, order, num_groups, arena);
+    alone.cluster = cluster_with_pools(&scenario->cluster, order, num_groups, arena);
     ParallelSpec *spec = &alone.parallel;
     spec->dp = spec->zero_group = ABSENT;
     spec->num_placement = spec->num_stages = 0;
@@ -22,14 +22,14 @@ Scenario groups_alone(const Scenario *scenario, const int *order, int num_groups
 
 // --- The exchange
 
-static double nics_bytes_per_s(const Cluster *group) {
-    return (double)group->num_nodes * group->nics_per_node * group->nic_bytes_per_s *
-           group->scale_out.efficiency_frac;
+static double nics_bytes_per_s(const Pool *pool) {
+    return (double)pool->num_nodes * pool->nics_per_node * pool->nic_bytes_per_s *
+           pool->scale_out.efficiency_frac;
 }
 
 double replicas_exchange_s(const Scenario *scenario) {
     const Cluster *cluster = &scenario->cluster;
-    const int num_groups = cluster_num_groups(cluster);
+    const int num_groups = cluster->num_pools;
     const Model *model = &scenario->model;
     const double bytes = (model_num_parameters(model) + model_mtp_parameters(model)) *
                          reduced_gradient_bytes(&scenario->execution);
@@ -37,13 +37,14 @@ double replicas_exchange_s(const Scenario *scenario) {
     double most_s = 0;
     for (int a = 0; a < num_groups; a++) {
         const double out_s =
-            to_each_bytes * (num_groups - 1) / nics_bytes_per_s(cluster_group(cluster, a));
+            to_each_bytes * (num_groups - 1) / nics_bytes_per_s(&cluster->pools[a]);
         most_s = fmax(most_s, out_s);
         for (int b = 0; b < num_groups; b++)
             if (a != b)
-                most_s = fmax(most_s, to_each_bytes / sites_bytes_per_s(cluster->sites, a, b));
+                most_s =
+                    fmax(most_s, to_each_bytes / sites_bytes_per_s(cluster->network.sites, a, b));
     }
-    return most_s + 2 * (cluster->scale_out.latency_s + cluster->sites->latency_s);
+    return most_s + 2 * (cluster->pools[0].scale_out.latency_s + cluster->network.sites->latency_s);
 }
 
 // --- Sequences of each group
@@ -89,14 +90,14 @@ static Status best_plan_s(void *context, int group, int units, double *time_s) {
 static void answer_fill(const Scenario *scenario, const Replicas *replicas, const int *units,
                         double slowest_s, Arena *arena, ReplicasAnswer *out) {
     const Cluster *cluster = &scenario->cluster;
-    const int num_groups = cluster_num_groups(cluster);
+    const int num_groups = cluster->num_pools;
     GroupReplica *groups = ARENA_ARRAY(arena, num_groups, GroupReplica);
     for (int g = 0; g < num_groups; g++) {
         const PlannedEntry *entry = replicas->best[g * (replicas->num_units + 1) + units[g]];
-        const Cluster *group = cluster_group(cluster, g);
-        groups[g] = (GroupReplica){.group = cluster_group_number(cluster, g),
-                                   .gpu = group->gpu.name,
-                                   .num_gpus = group->num_gpus,
+        const Pool *pool = &cluster->pools[g];
+        groups[g] = (GroupReplica){.group = cluster_pool_number(cluster, g),
+                                   .gpu = pool->gpu.name,
+                                   .num_gpus = pool->num_gpus,
                                    .sequences = units[g] * replicas->unit,
                                    .plan = entry->plan,
                                    .estimate = entry->estimate};
@@ -113,7 +114,7 @@ static void answer_fill(const Scenario *scenario, const Replicas *replicas, cons
 Status group_replicas_find(const Scenario *scenario, const PlannerOptions *options,
                            const double *alone_s, Arena *arena, ReplicasAnswer *out) {
     const Cluster *cluster = &scenario->cluster;
-    const int num_groups = cluster_num_groups(cluster);
+    const int num_groups = cluster->num_pools;
     const int64_t batch = scenario->training.global_batch, pieces = pieces_of(batch);
     *out = (ReplicasAnswer){0};
     if (pieces < num_groups) return status_ok();

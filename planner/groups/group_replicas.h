@@ -44,7 +44,7 @@ Scenario groups_alone(const Scenario *scenario, const int *order, int num_groups
 // The exchange of the gradients between all groups of a cluster.
 double replicas_exchange_s(const Scenario *scenario);
 
-//   alone_s  [cluster_num_groups] of each group alone with the whole batch; INFINITY: nothing fits
+//   alone_s  [num_pools] of each group alone with the whole batch; INFINITY: nothing fits
 Status group_replicas_find(const Scenario *scenario, const PlannerOptions *options,
                            const double *alone_s, Arena *arena, ReplicasAnswer *out);
 

@@ -216,7 +216,7 @@ static Status entry_estimate(const Scenario *scenario, const Plan *plan, Arena *
     const Status status = estimate_plan(scenario, plan, &scratch, &entry->estimate, &parts);
     if (status.code == STATUS_OK) {
         entry->shares = group_shares_make(scenario, plan, &parts, arena);
-        entry->num_shares = cluster_num_groups(&scenario->cluster);
+        entry->num_shares = scenario->cluster.num_pools;
     }
     arena_free(&scratch);
     return status;
@@ -268,12 +268,12 @@ static Status options_check(const Scenario *scenario, const PlannerOptions *opti
     if (options->objective == OBJECTIVE_MEMORY)
         return scenario_refuse_unlike_groups(scenario, "plan --objective memory");
     if (options->objective != OBJECTIVE_COST) return status_ok();
-    for (int i = 0; i < cluster_num_groups(&scenario->cluster); i++) {
-        const Cluster *group = &scenario->cluster.groups[i];
-        if (group->price_usd_per_gpu_hour > 0) continue;
+    for (int i = 0; i < scenario->cluster.num_pools; i++) {
+        const Pool *pool = &scenario->cluster.pools[i];
+        if (pool->price_usd_per_gpu_hour > 0) continue;
         return status_at(STATUS_INVALID, scenario->file, "cluster.groups",
                          "price_usd_per_gpu_hour is unknown for %s; needed for objective cost",
-                         group->gpu.name);
+                         pool->gpu.name);
     }
     return status_ok();
 }
@@ -314,7 +314,7 @@ static Status orders_check(const Scenario *scenario) {
     return status_at(STATUS_INVALID, scenario->file, "cluster.groups",
                      "more than %d orders of %d groups are legal, but plan does not support them "
                      "yet; expected parallel.placement to state one",
-                     MAX_GROUP_ORDERS, cluster_num_groups(&scenario->cluster));
+                     MAX_GROUP_ORDERS, scenario->cluster.num_pools);
 }
 
 static Status orders_search(const Scenario *scenario, const PlannerOptions *options, bool even,

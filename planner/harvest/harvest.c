@@ -31,12 +31,13 @@ double objective_value(PlanObjective objective, const Estimate *estimate) {
 double objective_bound(const Scenario *scenario, PlanObjective objective, double step_time_s,
                        double busy_s) {
     const Cluster *cluster = &scenario->cluster;
+    const Pool *pool = &cluster->pools[0];
     double tokens = (double)scenario->training.seq_len * (double)scenario->training.global_batch;
-    double idle_watts = fmin(cluster->gpu.idle_power_watts, cluster->power_watts_per_gpu);
-    double extra_watts = cluster->power_watts_per_gpu - idle_watts;
+    double idle_watts = fmin(pool->gpu.idle_power_watts, pool->power_watts_per_gpu);
+    double extra_watts = pool->power_watts_per_gpu - idle_watts;
     switch (objective) {
     case OBJECTIVE_COST:
-        return cluster->price_usd_per_gpu_hour * cluster_total_gpus(cluster) / 3600 * step_time_s /
+        return pool->price_usd_per_gpu_hour * cluster_total_gpus(cluster) / 3600 * step_time_s /
                tokens * 1e9;
     case OBJECTIVE_ENERGY:
         return (idle_watts * step_time_s + extra_watts * busy_s) * cluster->num_gpus / tokens;
@@ -278,7 +279,7 @@ bool harvest_split(const HarvestTask *task, int split, Harvest *out) {
     HarvestWalker *walker = ARENA_NEW(&out->arena, HarvestWalker);
     walker->task = task;
     walker->split = split;
-    walker->available_bytes = task->space->scenario->cluster.gpu.memory_available_bytes;
+    walker->available_bytes = task->space->scenario->cluster.pools[0].gpu.memory_available_bytes;
     walker->out = out;
     walker->pricing = group_pricing_start(task->space->scenario);
     sketch_open(walker);

@@ -92,7 +92,7 @@ static int least_layers(HarvestWalker *w, const Plan *plan, int least, int end,
     if (least > end) return end + 1;
     const int from = least;
     Plan some = space_first_layers(plan, 1);
-    const bool falling = !scenario->cluster.groups &&
+    const bool falling = scenario->cluster.num_pools == 1 &&
                          workload_layers_hold_less(scenario, family_workload(&w->parts, &some));
     if (falling) least = floor_least(w, plan, from, end);
     const int floor = least;

@@ -116,7 +116,7 @@ static void gradients_price(const Scenario *scenario, LooseEntry *entry, Gradien
     LoosePrice *price = &entry->prices[gradients];
     price->microbatch_s = prices.forward[0].time_s + prices.backward[0].time_s -
                           sketch_host_less_s(scenario, &whole, &workload);
-    if (!scenario->cluster.groups)
+    if (scenario->cluster.num_pools == 1)
         sketch_blocks(scenario, &whole, &workload, blocks, price->blocks);
     atomic_store_explicit(&entry->known[gradients], true, memory_order_release);
 }

@@ -38,7 +38,7 @@ void sketch_blocks(const Scenario *scenario, const Plan *plan, const Workload *w
                    BlockPrices *blocks, SketchBlock *out) {
     static const int ENDS[] = {BLOCK_EMBEDDING, BLOCK_MTP, BLOCK_HEAD};
     const int num_blocks = SKETCH_FIRST_LAYER + scenario->model.num_kinds;
-    const PricingContext context = pricing_context(scenario, plan, NULL);
+    const PricingContext context = pricing_context(scenario, plan, 0, NULL);
     for (int i = 0; i < num_blocks; i++) {
         const Block *b = i < SKETCH_FIRST_LAYER
                              ? &workload->blocks[ENDS[i]]
@@ -229,7 +229,7 @@ static double activation_bytes_of(const Plan *plan, const SketchLayout *layout,
 
 double sketch_missing_bytes(const Scenario *scenario, const Plan *plan, const SketchLayout *layout,
                             const SketchShape *shape) {
-    const double available_bytes = scenario->cluster.gpu.memory_available_bytes;
+    const double available_bytes = scenario->cluster.pools[0].gpu.memory_available_bytes;
     if (scenario->fit_deviates < 0) return 0; // what is more uneven is then counted as less
     const SketchHeld held = sketch_held(scenario, plan);
     double most_bytes = 0;

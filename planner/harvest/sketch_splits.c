@@ -252,11 +252,12 @@ static bool stage_fits(void *context, int end) {
 bool sketch_splits_miss(const Scenario *scenario, const Plan *plan, const SketchChain *chain) {
     if (scenario->fit_deviates < 0) return false; // what is more uneven is then counted as less
     if (plan->vpp > 1 && scenario->model.num_kinds > 1) return false;
+    const double available_bytes = scenario->cluster.pools[0].gpu.memory_available_bytes;
     Room room = {.scenario = scenario,
                  .plan = plan,
                  .chain = chain,
                  .held = sketch_held(scenario, plan),
-                 .limit_bytes = scenario->cluster.gpu.memory_available_bytes * (1 + ROUNDING_FRAC),
+                 .limit_bytes = available_bytes * (1 + ROUNDING_FRAC),
                  .first_rank = plan_chunk_rank(plan, 0),
                  .last_rank = plan_chunk_rank(plan, plan->num_chunks - 1)};
     const int num_items = chain->costs.num_items;

@@ -5,7 +5,7 @@
 #include "planner/space/space.h"
 
 static bool split_is_open(const Scenario *scenario, const Plan *plan) {
-    return plan->pp > 1 && !scenario->parallel.stages && !scenario->cluster.groups &&
+    return plan->pp > 1 && !scenario->parallel.stages && scenario->cluster.num_pools == 1 &&
            !plan->vocab_barriers && !plan_is_dual(plan) && !plan->schedule_file &&
            !plan_mixes_recompute(plan) && space_splits_any(&scenario->model, plan->vpp);
 }

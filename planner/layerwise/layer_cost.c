@@ -34,49 +34,49 @@ Price layer_pass_price(const PricingContext *context, const Block *block, bool f
     return price;
 }
 
-static double group_collective_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
+static double group_collective_s(const Scenario *scenario, Machines machines, const Plan *plan,
                                  CollectiveKind collective, GroupKind group, double bytes) {
     const Group ranks = plan_group(plan, group);
-    return collective_s(cluster, collective, ranks, bytes) *
-           part_factor(scenario->calibration, group_part(cluster, ranks));
+    return collective_s(machines, collective, ranks, bytes) *
+           part_factor(scenario->calibration, group_part(machines.pool, ranks));
 }
 
 // Reduction of the gradients of parameters of one sort (workload/step/program_sync.h has the
 // rules).
-static double reduction_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
+static double reduction_s(const Scenario *scenario, Machines machines, const Plan *plan,
                           double parameters, bool expert) {
     const GroupKind zero = expert ? GROUP_EZERO : GROUP_ZERO;
     const GroupKind replica = expert ? GROUP_EREPLICA : GROUP_REPLICA;
     const double bytes = parameters * reduced_gradient_bytes(&scenario->execution);
     if (plan->zero_stage == 0 ||
         (plan->zero_stage == 1 && scenario->execution.stack.training.weights_by_broadcast))
-        return group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE,
+        return group_collective_s(scenario, machines, plan, COLLECTIVE_ALL_REDUCE,
                                   expert ? GROUP_EDP : GROUP_DP, bytes);
-    double time_s = group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE, replica,
+    double time_s = group_collective_s(scenario, machines, plan, COLLECTIVE_ALL_REDUCE, replica,
                                        bytes / plan_group(plan, zero).size);
     if (plan->zero_stage == 1)
         time_s +=
-            group_collective_s(scenario, cluster, plan, COLLECTIVE_REDUCE_SCATTER, zero, bytes);
+            group_collective_s(scenario, machines, plan, COLLECTIVE_REDUCE_SCATTER, zero, bytes);
     return time_s;
 }
 
-static double gathering_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
+static double gathering_s(const Scenario *scenario, Machines machines, const Plan *plan,
                           double parameters, bool expert) {
     if (plan->zero_stage != 1 && plan->zero_stage != 2) return 0;
-    return group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_GATHER,
+    return group_collective_s(scenario, machines, plan, COLLECTIVE_ALL_GATHER,
                               expert ? GROUP_EZERO : GROUP_ZERO,
                               parameters * gathered_weight_bytes(&scenario->execution));
 }
 
 // Its part of the one sum over tp of all partial gradients of a rank, at the end of a step.
-static double partial_sum_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
+static double partial_sum_s(const Scenario *scenario, Machines machines, const Plan *plan,
                             double parameters) {
     const double bytes =
         partial_sum_bytes(&scenario->execution, plan_num_scattered(plan), parameters);
     if (bytes <= 1) return 0;
     const double all_s =
-        group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE, GROUP_TP, bytes);
-    return all_s - group_collective_s(scenario, cluster, plan, COLLECTIVE_ALL_REDUCE, GROUP_TP, 1);
+        group_collective_s(scenario, machines, plan, COLLECTIVE_ALL_REDUCE, GROUP_TP, bytes);
+    return all_s - group_collective_s(scenario, machines, plan, COLLECTIVE_ALL_REDUCE, GROUP_TP, 1);
 }
 
 // What a collective adds to a step of which compute_s may run beside it.
@@ -85,20 +85,20 @@ static double exposed_s(double time_s, double compute_s, bool overlaps, double s
     return fmax(0, time_s - compute_s) + slowdown_frac * fmin(time_s, compute_s);
 }
 
-static double sync_s(const Scenario *scenario, const Cluster *cluster, const Plan *plan,
+static double sync_s(const Scenario *scenario, Machines machines, const Plan *plan,
                      const Block *block, double forward_s, double backward_s) {
     const Execution *execution = &scenario->execution;
     const double parameters[2] = {block->dense_parameters, block->expert_parameters};
     double reduce_s = 0, gather_s = 0;
     for (int expert = 0; expert < 2; expert++) {
-        reduce_s += reduction_s(scenario, cluster, plan, parameters[expert], expert);
-        gather_s += gathering_s(scenario, cluster, plan, parameters[expert], expert);
+        reduce_s += reduction_s(scenario, machines, plan, parameters[expert], expert);
+        gather_s += gathering_s(scenario, machines, plan, parameters[expert], expert);
     }
     const StepTraits traits = step_traits(execution);
     const double slowdown = execution->stack.communication.overlap_slowdown_frac;
     return exposed_s(reduce_s, backward_s, traits.reduces_beside, slowdown) +
            exposed_s(gather_s, forward_s, traits.gathers_beside, slowdown) +
-           partial_sum_s(scenario, cluster, plan, block->partial_parameters);
+           partial_sum_s(scenario, machines, plan, block->partial_parameters);
 }
 
 // Bytes of weights, gradients and optimizer (Rajbhandari et al. 2020, as
@@ -115,9 +115,9 @@ static double parameters_state_bytes(const Scenario *scenario, const Plan *plan,
 }
 
 LayerCost layer_cost(const Scenario *scenario, const Plan *plan, const Block *block) {
-    const Cluster *cluster = &scenario->cluster;
+    const Machines machines = cluster_machines(&scenario->cluster, 0);
     LayerCost cost = {
-        .update_s = optimizer_update_s(scenario, plan, &cluster->gpu, block->dense_parameters,
+        .update_s = optimizer_update_s(scenario, plan, &machines.pool->gpu, block->dense_parameters,
                                        block->expert_parameters),
         .state_bytes = parameters_state_bytes(scenario, plan, block->dense_parameters,
                                               block->expert_parameters),
@@ -128,10 +128,11 @@ LayerCost layer_cost(const Scenario *scenario, const Plan *plan, const Block *bl
                                          : plan_sharded_parameters(plan, block->dense_parameters,
                                                                    block->expert_parameters),
     };
-    const PricingContext context = pricing_context(scenario, plan, NULL);
+    const PricingContext context = pricing_context(scenario, plan, 0, NULL);
     cost.forward = layer_pass_price(&context, block, true, &cost.edge_s);
     cost.backward = layer_pass_price(&context, block, false, &cost.edge_s);
-    cost.sync_s = sync_s(scenario, cluster, plan, block, cost.forward.time_s, cost.backward.time_s);
+    cost.sync_s =
+        sync_s(scenario, machines, plan, block, cost.forward.time_s, cost.backward.time_s);
     return cost;
 }
 

@@ -318,7 +318,7 @@ Status layer_search(const Scenario *scenario, const PlannerOptions *options, Are
     PlannerResult uniform;
     TRY(planner_search(scenario, &one, arena, &uniform));
 
-    const Scenario limited = planner_limited(scenario, options);
+    const Scenario limited = planner_limited(scenario, options, arena);
     const double left_s = options->budget_s - uniform.stats.wall_s;
     const double budget_s = options->budget_s > 0 ? fmax(left_s, LEAST_BUDGET_S) : 0;
     LayerSearch s = {.scenario = &limited,
@@ -349,13 +349,17 @@ Status layer_search(const Scenario *scenario, const PlannerOptions *options, Are
 
 Status layer_result_write_lp(const Scenario *scenario, const PlannerOptions *options,
                              const LayerResult *result, const char *path) {
-    const Scenario limited = planner_limited(scenario, options);
     int best = 0;
     while (best < result->num_entries && result->entries[best].choice.is_uniform) best++;
     if (best == result->num_entries)
         return status_error(STATUS_NO,
                             "meshwright: plan --write-lp: one strategy throughout is best and no "
                             "other plan is listed; expected --top 2 or more");
+    Arena scratch = {0};
+    const Scenario limited = planner_limited(scenario, options, &scratch);
     const LayerEntry *entry = &result->entries[best];
-    return layer_choice_write_lp(&limited, entry->plans, entry->num_plans, &entry->choice, path);
+    const Status status =
+        layer_choice_write_lp(&limited, entry->plans, entry->num_plans, &entry->choice, path);
+    arena_free(&scratch);
+    return status;
 }

@@ -74,7 +74,7 @@ static double change_s(const Scenario *scenario, const Plan *from, const Plan *t
     among.tp = plans_layout_span(from, to);
     among.cp = 1;
     const Block block = layout_change_block(scenario, from, to, GROUP_TP, scratch);
-    const PricingContext context = pricing_context(scenario, &among, scratch);
+    const PricingContext context = pricing_context(scenario, &among, 0, scratch);
     return layer_pass_price(&context, &block, true, &(double){0}).time_s +
            layer_pass_price(&context, &block, false, &(double){0}).time_s;
 }

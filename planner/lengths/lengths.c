@@ -244,7 +244,7 @@ Status lengths_search(const Scenario *scenario, const LengthsOptions *options, A
     LengthsResult result = {0};
     buckets_set(&scenario->training, arena, &result);
     Scenario job = lengths_job(scenario, &result.buckets[0]);
-    double *available = &job.cluster.gpu.memory_available_bytes;
+    double *available = &cluster_own_pools(&job.cluster, arena)->gpu.memory_available_bytes;
     if (options->max_memory_bytes > 0) *available = fmin(*available, options->max_memory_bytes);
     job.fit_deviates =
         student_quantile(options->fit_probability_frac > 0 ? options->fit_probability_frac

@@ -20,25 +20,26 @@ static const double BUILT_HEAT = 0.05;
 // How far the model may be below the estimator, and steps from each other, to be the same.
 static const double SAME_FRAC = 1e-9;
 
-static bool has_scarce_leaves(const Cluster *cluster) {
-    const Leaves leaves = cluster_leaves(cluster);
-    return cluster->oversubscription > 1 && leaves_exist(&leaves) &&
-           leaves_block_of_node(&leaves, cluster->num_nodes - 1) > 0;
+static bool has_scarce_leaves(Machines machines) {
+    const Leaves leaves = machines_leaves(machines);
+    return machines.pool->oversubscription > 1 && leaves_exist(&leaves) &&
+           leaves_block_of_node(&leaves, machines.pool->num_nodes - 1) > 0;
 }
 
 const char *placement_obstacle(const Scenario *scenario) {
     const Cluster *cluster = &scenario->cluster;
     if (scenario->parallel.num_placement > 0) return "the scenario states the placement";
-    if (!cluster->sites && !has_scarce_leaves(cluster))
+    if (cluster->num_pools > 1) return "its groups are of different machines";
+    if (!cluster->network.sites && !has_scarce_leaves(cluster_machines(cluster, 0)))
         return "the links between its nodes are alike";
-    if (cluster->groups) return "its groups are of different machines";
-    if (cluster->domain_gpus > cluster->gpus_per_node) return "its scale-up domains span nodes";
+    const Pool *pool = cluster_only_pool(cluster);
+    if (pool->domain_gpus > pool->gpus_per_node) return "its scale-up domains span nodes";
     return NULL;
 }
 
 Scenario placement_scenario(const Scenario *scenario, const NodeOrder *order) {
     Scenario placed = *scenario;
-    placed.cluster.order = order;
+    placed.cluster.network.order = order;
     return placed;
 }
 
@@ -180,8 +181,8 @@ static void bound_find(Search *s, PlacementResult *out) {
 // Blocks of ranks that are a stage, or its neighbours in it; all of them where stages share nodes.
 static int stage_blocks(const Cluster *cluster, const Plan *plan) {
     const int64_t num_gpus = plan_block_gpus(plan);
-    return num_gpus % cluster->gpus_per_node ? cluster->num_nodes
-                                             : (int)(num_gpus / cluster->gpus_per_node);
+    const int node_gpus = cluster_only_pool(cluster)->gpus_per_node;
+    return num_gpus % node_gpus ? cluster->num_nodes : (int)(num_gpus / node_gpus);
 }
 
 // The estimator has the last word: between groups it knows of latencies as well.

@@ -42,7 +42,7 @@ static void edges_flush(LinksBuilder *b) {
 
 static void flow_add(void *context, int64_t from_rank, int64_t to_rank) {
     LinksBuilder *b = context;
-    const int gpus = b->scenario->cluster.gpus_per_node;
+    const int gpus = cluster_only_pool(&b->scenario->cluster)->gpus_per_node;
     const int from = (int)(from_rank / gpus), to = (int)(to_rank / gpus);
     if (from != b->from) edges_flush(b);
     b->from = from;
@@ -51,9 +51,11 @@ static void flow_add(void *context, int64_t from_rank, int64_t to_rank) {
 
 // Messages of few of a node's GPUs have more of its NICs each.
 static double nics_slowdown(const LinksBuilder *b, const SiteTraffic *traffic) {
-    Cluster alike = b->scenario->cluster;
-    alike.sites = NULL;
-    alike.oversubscription = 1;
+    Pool pool = *cluster_only_pool(&b->scenario->cluster);
+    pool.oversubscription = 1;
+    ClusterNetwork network = b->scenario->cluster.network;
+    network.sites = NULL;
+    const Cluster alike = cluster_of_pools(NULL, &pool, 1, &network);
     if (traffic->first_peer < 0) return 1;
     const int64_t block = plan_block_gpus(b->plan);
     return ranks_network_slowdown(&alike, b->plan, (int)(traffic->ranks.first / block),
@@ -65,7 +67,7 @@ static void traffic_add(LinksBuilder *b, const SiteTraffic *traffic) {
         if (traffic_is(&b->traffics[i].traffic, traffic)) return;
     const int first = b->num_edges;
     Cluster in_order = b->scenario->cluster;
-    in_order.order = NULL;
+    in_order.network.order = NULL;
     b->flow_bytes_per_s = traffic_flow_bytes_per_s(&in_order, traffic);
     for (b->way = 0; b->way < traffic_ways(traffic); b->way++) {
         traffic_flows(&in_order, traffic, b->way, flow_add, b);
@@ -78,14 +80,14 @@ static void traffic_add(LinksBuilder *b, const SiteTraffic *traffic) {
 }
 
 static void collectives_add(LinksBuilder *b, const Program *program) {
-    const Cluster *cluster = &b->scenario->cluster;
+    const Pool *pool = cluster_only_pool(&b->scenario->cluster);
     for (int i = 0; i < program->num_collectives; i++) {
         const ProgramCollective *c = &program->collectives[i];
         const Group group = plan_group(b->plan, c->group);
-        const GroupLayout layout = group_layout(cluster, group);
+        const GroupLayout layout = group_layout(pool, group);
         if (layout.num_domains == 1) continue;
-        const SiteTraffic traffic = collective_traffic(
-            c->kind, group, layout.ranks_per_domain, program_collective_ranks(b->plan, c, cluster));
+        const SiteTraffic traffic = collective_traffic(c->kind, group, layout.ranks_per_domain,
+                                                       program_collective_ranks(b->plan, c, pool));
         traffic_add(b, &traffic);
     }
 }
@@ -105,16 +107,16 @@ static void messages_add(LinksBuilder *b) {
 
 static void inner_add(LinksBuilder *b) {
     static const CollectiveKind PATTERNS[] = {COLLECTIVE_ALL_GATHER, COLLECTIVE_ALL_TO_ALL};
-    const Cluster *cluster = &b->scenario->cluster;
+    const Pool *pool = cluster_only_pool(&b->scenario->cluster);
     for (int kind = 0; kind < NUM_GROUPS; kind++) {
         const Group group = plan_group(b->plan, (GroupKind)kind);
-        const GroupLayout layout = group_layout(cluster, group);
+        const GroupLayout layout = group_layout(pool, group);
         const bool pairs = kind == GROUP_TP || kind == GROUP_CP || kind == GROUP_EP ||
                            kind == GROUP_ETP; // what exchanges tokens
         if (group.size == 1 || layout.num_domains == 1) continue;
         for (int k = 0; k < (pairs ? 2 : 1); k++) {
             const SiteTraffic traffic =
-                collective_traffic(PATTERNS[k], group, layout.ranks_per_domain, all_ranks(cluster));
+                collective_traffic(PATTERNS[k], group, layout.ranks_per_domain, all_ranks(pool));
             traffic_add(b, &traffic);
         }
     }
@@ -122,15 +124,16 @@ static void inner_add(LinksBuilder *b) {
 
 // --- What follows from them
 
-static void leaves_find(PlacementLinks *links, const Cluster *cluster, Arena *arena) {
-    const Leaves leaves = cluster_leaves(cluster);
+static void leaves_find(PlacementLinks *links, Machines machines, Arena *arena) {
+    const Pool *pool = machines.pool;
+    const Leaves leaves = machines_leaves(machines);
     int *leaf_of_node = ARENA_ARRAY(arena, links->num_blocks, int);
     links->leaf_of_node = leaf_of_node;
-    if (cluster->oversubscription <= 1 || !leaves_exist(&leaves)) return;
+    if (pool->oversubscription <= 1 || !leaves_exist(&leaves)) return;
     for (int i = 0; i < links->num_blocks; i++) leaf_of_node[i] = leaves_block_of_node(&leaves, i);
     links->num_leaves = leaf_of_node[links->num_blocks - 1] + 1;
-    links->uplinks_bytes_per_s = leaves_num_nodes(&leaves) * cluster->nics_per_node *
-                                 cluster->nic_bytes_per_s / cluster->oversubscription;
+    links->uplinks_bytes_per_s = leaves_num_nodes(&leaves) * pool->nics_per_node *
+                                 pool->nic_bytes_per_s / pool->oversubscription;
 }
 
 static const double *s_per_byte(const PlacementLinks *links, Arena *arena) {
@@ -224,6 +227,7 @@ static void least_find(PlacementLinks *links, PlacedTraffic *traffics, Arena *ar
 PlacementLinks placement_links(const Scenario *scenario, const Plan *plan, const Program *program,
                                Arena *arena) {
     const Cluster *cluster = &scenario->cluster;
+    const ClusterSites *sites = cluster->network.sites;
     LinksBuilder b = {.scenario = scenario, .plan = plan, .arena = arena, .from = -1};
     b.traffics =
         ARENA_ARRAY(arena, program->num_collectives + 2 * plan->pp + 2 * NUM_GROUPS, PlacedTraffic);
@@ -232,15 +236,15 @@ PlacementLinks placement_links(const Scenario *scenario, const Plan *plan, const
     messages_add(&b);
     inner_add(&b);
     PlacementLinks links = {
-        .sites = cluster->sites,
-        .is_matrix = cluster->sites && cluster->sites->kind == SITE_NODE,
+        .sites = sites,
+        .is_matrix = sites && sites->kind == SITE_NODE,
         .num_blocks = cluster->num_nodes,
         .traffics = b.traffics,
         .num_traffics = b.num_traffics,
         .edges = b.edges,
         .num_edges = b.num_edges,
     };
-    leaves_find(&links, cluster, arena);
+    leaves_find(&links, cluster_machines(cluster, 0), arena);
     links.s_per_byte = s_per_byte(&links, arena);
     blocks_index(&links, arena);
     least_find(&links, b.traffics, arena);

@@ -18,13 +18,14 @@ double placement_step_s(const PlacementPricer *pricer, const double *slowdown) {
     for (int i = 0; i < num; i++)
         known[i] = (KnownSlowdown){pricer->links->traffics[i].traffic, slowdown[i]};
     Scenario scenario = *pricer->scenario;
-    scenario.cluster.known = known;
-    scenario.cluster.num_known = num;
+    ClusterNetwork *network = &scenario.cluster.network;
+    network->known = known;
+    network->num_known = num;
     ClusterSites sites;
-    if (scenario.cluster.sites) {
-        sites = *scenario.cluster.sites;
+    if (network->sites) {
+        sites = *network->sites;
         sites.latency_s = 0; // it depends on the placement too, and is no less
-        scenario.cluster.sites = &sites;
+        network->sites = &sites;
     }
     Prices prices = chunks_price(&scenario, pricer->plan, pricer->workload, pricer->scratch);
     program_price(&scenario, pricer->plan, pricer->program, pricer->scratch, &prices);

@@ -244,13 +244,13 @@ static void entries_build(const Frontier *f, Arena *arena, PlannerResult *out) {
 // --- Set-up
 
 // Where power while computing and waiting is the same or unknown, energy ranks like time.
-static int count_axes(const Cluster *cluster) {
-    const double watts = cluster->power_watts_per_gpu;
-    return watts > 0 && cluster->gpu.idle_power_watts < watts ? 3 : 2;
+static int count_axes(const Pool *pool) {
+    const double watts = pool->power_watts_per_gpu;
+    return watts > 0 && pool->gpu.idle_power_watts < watts ? 3 : 2;
 }
 
 static void frontier_init(Frontier *f, const PlannedEntry *fastest, double budget_s) {
-    f->set.num_axes = count_axes(&f->scenario->cluster);
+    f->set.num_axes = count_axes(cluster_only_pool(&f->scenario->cluster));
     if (f->options->robust) f->raise_frac = robust_least_raise(f->scenario->calibration) - 1;
     deadline_start(&f->deadline, budget_s, f->options->end_soon);
     deadline_arm(&f->deadline);
@@ -280,7 +280,7 @@ Status planner_frontier(const Scenario *scenario, const PlannerOptions *options,
         miss_narrow(scenario, options, arena, &out->miss);
         return status_ok();
     }
-    const Scenario limited = planner_limited(scenario, options);
+    const Scenario limited = planner_limited(scenario, options, arena);
     const double left_s = options->budget_s - (clock_now_s() - start_s);
     Frontier f = {.scenario = &limited, .options = options};
     frontier_init(&f, &fastest.entries[0], options->budget_s > 0 ? fmax(left_s, 1e-9) : 0);

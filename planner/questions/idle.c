@@ -46,8 +46,9 @@ static bool divides_well(const Scenario *scenario, int num_gpus) {
 static bool divides_evenly(const Scenario *scenario, int num_gpus) {
     const int64_t product = stated_product(&scenario->parallel);
     if (num_gpus % product != 0) return false;
-    const int64_t heads = common_divisor(model_mixer(&scenario->model)->num_heads,
-                                         scenario->cluster.whole_domain_gpus);
+    const Pool *pool = cluster_only_pool(&scenario->cluster);
+    const int64_t heads =
+        common_divisor(model_mixer(&scenario->model)->num_heads, pool->whole_domain_gpus);
     const int64_t factors[] = {scenario->training.global_batch, model_own_layers(&scenario->model),
                                heads};
     return rest_of(num_gpus / product, factors, sizeof factors / sizeof *factors) == 1;
@@ -148,7 +149,8 @@ static bool may_leave_idle(const Scenario *scenario, const PlannerOptions *optio
                            bool fits) {
     const ParallelSpec *spec = &scenario->parallel;
     const bool all_stated = parallel_degrees_stated(spec);
-    if (scenario->cluster.groups || scenario->cluster.sites || scenario->cluster.order)
+    if (scenario->cluster.num_pools > 1 || scenario->cluster.network.sites ||
+        scenario->cluster.network.order)
         return false;
     if (spec->idle_gpus != ABSENT || (all_stated && legal)) return false;
     if (legal && !fits && divides_well(scenario, scenario->cluster.num_gpus)) return false;
@@ -195,7 +197,7 @@ static Status fewer_look(Look *look) {
         if (evenly && !divides_evenly(look->scenario, n)) continue;
         const int last = idle->num_looks > 0 ? idle->looks[idle->num_looks - 1].num_gpus : 0;
         if (idle->num_looks >= IDLE_NEAR_NUMBERS && 2 * n > last) continue;
-        if (!cluster_use(cluster, n, &fewer.cluster)) continue;
+        if (!cluster_use(cluster, n, look->arena, &fewer.cluster)) continue;
         TRY(number_look(look, &fewer, &entry));
         if (entry.is_open || (near && entry.ruled_out_by && strcmp(entry.ruled_out_by, BOUND) == 0))
             return status_ok();
@@ -206,9 +208,9 @@ static Status fewer_look(Look *look) {
 static Status numbers_search(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                              Scenario *used, PlannerResult *out) {
     Scenario all = *scenario;
-    if (scenario->parallel.idle_gpus == ABSENT && !scenario->cluster.groups &&
-        !scenario->cluster.sites)
-        all.cluster = cluster_with_gpus(&scenario->cluster, cluster_total_gpus(&scenario->cluster));
+    if (scenario->parallel.idle_gpus == ABSENT && !scenario->cluster.network.sites)
+        all.cluster =
+            cluster_with_gpus(&scenario->cluster, cluster_total_gpus(&scenario->cluster), arena);
     *used = all;
     *out = (PlannerResult){0};
     Look look = {.scenario = &all,

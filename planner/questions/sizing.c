@@ -18,6 +18,7 @@ typedef struct {
     Sizing sizing;
     double model_flops; // of a step
     Arena scratch;
+    Arena pools; // of the sizes so far
 } Sizer;
 
 static void progress_call(Sizer *s, int num_gpus) {
@@ -28,7 +29,8 @@ static void progress_call(Sizer *s, int num_gpus) {
 }
 
 static void gpus_set(Sizer *s, int num_nodes) {
-    s->scenario.cluster = cluster_with_gpus(&s->scenario.cluster, num_nodes * s->sizing.node_gpus);
+    s->scenario.cluster =
+        cluster_with_gpus(&s->scenario.cluster, num_nodes * s->sizing.node_gpus, &s->pools);
     progress_call(s, s->scenario.cluster.num_gpus);
 }
 
@@ -176,7 +178,8 @@ static Status nodes_decide(Sizer *s, int num_nodes, bool *reaches) {
 static Status nodes_ascend(Sizer *s) {
     Sizing *sizing = &s->sizing;
     const Scenario *scenario = &s->scenario;
-    const double peak = scenario->cluster.gpu.peak_flops_per_s[scenario->execution.precision];
+    const Gpu *gpu = &cluster_only_pool(&scenario->cluster)->gpu;
+    const double peak = gpu->peak_flops_per_s[scenario->execution.precision];
     const int most = sizing->num_gpus / sizing->node_gpus;
     const double least = s->model_flops / (peak * sizing->wanted_step_time_s * sizing->node_gpus);
     int nodes = 1;
@@ -208,7 +211,7 @@ static Status nodes_ascend(Sizer *s) {
 
 static Status cluster_check(const Scenario *scenario) {
     TRY(scenario_refuse_unlike_groups(scenario, "plan for a number of GPUs"));
-    if (!scenario->cluster.sites) return status_ok();
+    if (!scenario->cluster.network.sites) return status_ok();
     return status_at(STATUS_INVALID, scenario->file, "cluster",
                      "joined groups and measured matrices are of one size; expected nodes of one "
                      "network to ask how many GPUs are needed");
@@ -218,11 +221,10 @@ Status planner_size(const Scenario *scenario, double wanted_step_time_s,
                     const PlannerOptions *options, Sizing *out) {
     TRY(cluster_check(scenario));
     const double start_s = clock_now_s();
-    const Cluster *cluster = &scenario->cluster;
+    const Pool *pool = cluster_only_pool(&scenario->cluster);
     Sizer s = {.scenario = *scenario, .options = options, .each = *options, .end_s = INFINITY};
     s.sizing.wanted_step_time_s = wanted_step_time_s;
-    s.sizing.node_gpus =
-        cluster->whole_node_gpus > 0 ? cluster->whole_node_gpus : cluster->gpus_per_node;
+    s.sizing.node_gpus = pool->whole_node_gpus > 0 ? pool->whole_node_gpus : pool->gpus_per_node;
     s.scenario.parallel.dp = s.scenario.parallel.zero_group = ABSENT;
     s.each.top = 1;
     s.each.objective = OBJECTIVE_THROUGHPUT;
@@ -236,6 +238,7 @@ Status planner_size(const Scenario *scenario, double wanted_step_time_s,
     Status status = nodes_find(&s);
     if (status.code == STATUS_OK && s.sizing.num_gpus > 0) status = nodes_ascend(&s);
     arena_free(&s.scratch);
+    arena_free(&s.pools);
     s.sizing.wall_s = clock_now_s() - start_s;
     if (status.code == STATUS_OK) *out = s.sizing;
     return status;

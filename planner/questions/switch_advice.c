@@ -45,7 +45,7 @@ static Status choice_try(const Standing *standing, SwitchChoice choice, double l
     Scenario changed;
     TRY(switch_apply(&standing->scenario, choice, arena, &changed));
     if (!switches_run(&changed, standing->open, standing->num_open)) return status_ok();
-    const Scenario limited = planner_limited(&changed, standing->options);
+    const Scenario limited = planner_limited(&changed, standing->options, arena);
     Trial trial = {.limited = &limited, .choice = choice, .step_time_s = least_s, .arena = arena};
     plan_try(&trial, &standing->plan, NULL);
     for (int i = 0; i < standing->result->num_entries; i++)
@@ -74,7 +74,7 @@ Status planner_advise_switches(const Scenario *scenario, const PlannerOptions *o
                                Arena *arena, PlannerResult *result) {
     const bool by_time =
         result->objective == OBJECTIVE_THROUGHPUT || result->objective == OBJECTIVE_COST;
-    if (!by_time || result->num_entries == 0 || scenario->cluster.groups) return status_ok();
+    if (!by_time || result->num_entries == 0 || scenario->cluster.num_pools > 1) return status_ok();
     SwitchAdvice *list = ARENA_ARRAY(arena, MAX_SWITCH_ADVICE, SwitchAdvice);
     Standing standing = {.options = options,
                          .result = result,

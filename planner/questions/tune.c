@@ -66,7 +66,7 @@ static Status promise_set(const Tuner *t, Node *node, Arena *scratch) {
     node->promise_s = INFINITY;
     TRY(node_apply(t, node, scratch, &changed));
     if (!switches_run(&changed, t->open, t->num_open)) return status_ok();
-    const Scenario limited = planner_limited(&changed, t->options);
+    const Scenario limited = planner_limited(&changed, t->options, scratch);
     for (int i = 0; i < t->num_pool; i++)
         node->promise_s =
             fmin(node->promise_s, switch_step_s(&limited, &t->pool[i], node->promise_s, scratch));

@@ -250,10 +250,13 @@ double planner_fit_probability(const PlannerOptions *options) {
                                              : FIT_PROBABILITY_DEFAULT_FRAC;
 }
 
-Scenario planner_limited(const Scenario *scenario, const PlannerOptions *options) {
+Scenario planner_limited(const Scenario *scenario, const PlannerOptions *options, Arena *arena) {
     Scenario limited = *scenario;
-    double *available = &limited.cluster.gpu.memory_available_bytes;
-    if (options->max_memory_bytes > 0) *available = fmin(*available, options->max_memory_bytes);
+    Pool *pools = cluster_own_pools(&limited.cluster, arena);
+    for (int i = 0; i < limited.cluster.num_pools; i++) {
+        double *available = &pools[i].gpu.memory_available_bytes;
+        if (options->max_memory_bytes > 0) *available = fmin(*available, options->max_memory_bytes);
+    }
     limited.fit_deviates = student_quantile(planner_fit_probability(options));
     return limited;
 }
@@ -261,7 +264,7 @@ Scenario planner_limited(const Scenario *scenario, const PlannerOptions *options
 Status search_alike(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                     PlannerResult *out) {
     TRY(search_objective_check(scenario, options->objective));
-    const Scenario limited = planner_limited(scenario, options);
+    const Scenario limited = planner_limited(scenario, options, arena);
     const ShortlistPart *list = shortlist_part(scenario, options);
     bool answers = false;
     if (list) TRY(search_listed(&limited, options, list, arena, &answers, out));

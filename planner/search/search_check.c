@@ -19,12 +19,12 @@ Status search_constraints_check(const Scenario *scenario) {
 }
 
 Status search_objective_check(const Scenario *scenario, PlanObjective objective) {
-    const Cluster *cluster = &scenario->cluster;
-    if (objective == OBJECTIVE_COST && cluster->price_usd_per_gpu_hour <= 0)
+    const Pool *pool = cluster_only_pool(&scenario->cluster);
+    if (objective == OBJECTIVE_COST && pool->price_usd_per_gpu_hour <= 0)
         return status_at(STATUS_INVALID, scenario->file, "cluster.price_usd_per_gpu_hour",
-                         "unknown for %s; needed for objective cost", cluster->gpu.name);
-    if (objective == OBJECTIVE_ENERGY && cluster->power_watts_per_gpu <= 0)
+                         "unknown for %s; needed for objective cost", pool->gpu.name);
+    if (objective == OBJECTIVE_ENERGY && pool->power_watts_per_gpu <= 0)
         return status_at(STATUS_INVALID, scenario->file, "cluster.power_watts_per_gpu",
-                         "unknown for %s; needed for objective energy", cluster->gpu.name);
+                         "unknown for %s; needed for objective energy", pool->gpu.name);
     return status_ok();
 }

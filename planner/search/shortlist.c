@@ -120,15 +120,12 @@ static Status part_fill(const Scenario *limited, const PriceSource *prices, Buil
 static ShortlistPart *part_make(Shortlist *list, int num_gpus) {
     const PlannerOptions *options = &list->options;
     const PriceSource *prices = options->prices;
-    Scenario limited = planner_limited(list->scenario, options);
+    Scenario sized = *list->scenario;
     ShortlistPart *part = ARENA_NEW(&list->arena, ShortlistPart);
     *part = (ShortlistPart){.next = list->parts, .num_gpus = num_gpus};
     list->parts = part;
-    if (num_gpus != limited.cluster.num_gpus &&
-        !cluster_use(&list->scenario->cluster, num_gpus, &limited.cluster))
-        return part;
-    limited.cluster.gpu.memory_available_bytes =
-        planner_limited(list->scenario, options).cluster.gpu.memory_available_bytes;
+    if (!cluster_use(&list->scenario->cluster, num_gpus, &list->arena, &sized.cluster)) return part;
+    const Scenario limited = planner_limited(&sized, options, &list->arena);
     if (prices && prices->num_gpus != num_gpus) prices = NULL;
     Builder b = {.limit_s = list->limit_s,
                  .arena = &list->arena,
@@ -167,7 +164,7 @@ double shortlist_limit_s(const Shortlist *list) {
 const ShortlistPart *shortlist_part(const Scenario *scenario, const PlannerOptions *options) {
     Shortlist *list = options->shortlist;
     if (!list || options->objective != OBJECTIVE_THROUGHPUT || options->robust ||
-        options->exhaustive || scenario->cluster.groups || scenario->cluster.sites)
+        options->exhaustive || scenario->cluster.num_pools > 1 || scenario->cluster.network.sites)
         return NULL;
     pthread_mutex_lock(&list->mutex);
     ShortlistPart *part = list->parts;

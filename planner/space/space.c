@@ -144,7 +144,7 @@ static void chunk_choices(Walk *walk, Arena *arena) {
         if (plan_default_chunks(&scenario->model, pp * vpp, arena, &even).code != STATUS_OK)
             continue;
         chunk_choice_add(walk, vpp, even);
-        if (pp == 1 || scenario->cluster.groups)
+        if (pp == 1 || scenario->cluster.num_pools > 1)
             continue; // planner/groups/group_search.h sizes stages
         if (any_split && space_splits_any(&scenario->model, vpp)) {
             ChunkChoice *choice = &walk->chunks[walk->num_chunk_choices - 1];

@@ -19,11 +19,11 @@ static bool may_be(int given, int value) {
     return given == ABSENT || given == value;
 }
 
-// Of groups of different machines the smallest.
+// Of the pools' the smallest.
 static int domain_gpus(const Cluster *cluster) {
-    int least = cluster->domain_gpus;
-    for (int i = 1; i < cluster_num_groups(cluster); i++)
-        if (cluster->groups[i].domain_gpus < least) least = cluster->groups[i].domain_gpus;
+    int least = cluster->pools[0].domain_gpus;
+    for (int i = 1; i < cluster->num_pools; i++)
+        if (cluster->pools[i].domain_gpus < least) least = cluster->pools[i].domain_gpus;
     return least;
 }
 
@@ -41,17 +41,18 @@ static void split_add(SplitList *list, SpaceSplit split) {
 // Whether stages that alternate are elsewhere in the network than others: with all GPUs in one
 // domain, and with tp that fills domains, they are as near to one another; but domains of a node
 // may share its NICs.
-static bool order_matters(const Cluster *cluster, int tp) {
-    if (cluster->sites || cluster->wires || cluster->oversubscription > 1) return true;
-    if (cluster->num_gpus <= cluster->domain_gpus) return false;
-    return tp % cluster->domain_gpus != 0 || (cluster->domain_gpus < cluster->gpus_per_node &&
-                                              cluster->nics_per_node < cluster->gpus_per_node);
+static bool order_matters(Machines machines, int tp) {
+    const Pool *pool = machines.pool;
+    if (machines.network->sites || pool->wires || pool->oversubscription > 1) return true;
+    if (pool->num_gpus <= pool->domain_gpus) return false;
+    return tp % pool->domain_gpus != 0 ||
+           (pool->domain_gpus < pool->gpus_per_node && pool->nics_per_node < pool->gpus_per_node);
 }
 
 static bool stages_may_alternate(const SplitList *list, const SpaceSplit *split) {
-    const Scenario *scenario = list->scenario;
-    if (scenario->cluster.groups || split->pp == 1 || split->dp == 1 || split->cp > 1) return false;
-    return order_matters(&scenario->cluster, split->tp);
+    const Cluster *cluster = &list->scenario->cluster;
+    if (cluster->num_pools > 1 || split->pp == 1 || split->dp == 1 || split->cp > 1) return false;
+    return order_matters(cluster_machines(cluster, 0), split->tp);
 }
 
 static void order_add(SplitList *list, SpaceSplit split, PlanOrder order) {

@@ -127,8 +127,8 @@ void space_open_find(const Scenario *scenario, RuleLevels *levels, const Plan *b
             open && may_enter(levels, scenario, &plan, RULE_GROUP_RECOMPUTE);
     }
     one_group_rules_drop(levels);
-    out->first_layers =
-        spec->recompute == ABSENT && spec->recompute_layers == ABSENT && !scenario->cluster.groups;
+    out->first_layers = spec->recompute == ABSENT && spec->recompute_layers == ABSENT &&
+                        scenario->cluster.num_pools == 1;
 }
 
 int space_modules(const Scenario *scenario, int recompute) {

@@ -22,7 +22,7 @@ static const char *splits_text(const Scenario *scenario, const SearchStats *stat
     const ParallelSpec *spec = &scenario->parallel;
     if (spec->stages) return "Searched of splits of the layers: the one that is stated";
     if (spec->pp == 1) return "Searched without a pipeline, as pp 1 is stated";
-    if (scenario->cluster.groups)
+    if (scenario->cluster.num_pools > 1)
         return "Searched of splits of the layers: with one chunk a rank all that may be the best, "
                "with several the default one and that of the least busiest rank";
     if (!stats->any_split)

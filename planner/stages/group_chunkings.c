@@ -32,7 +32,7 @@ static Ranks ranks_of(GroupPricing *pricing, const Plan *plan, const GroupCosts 
                    .like = pieces_workload(&pricing->pieces, plan, arena)};
     for (int r = 0; r < plan->pp; r++) {
         const StageMachine *machine =
-            &costs->machines[plan_rank_group(&pricing->scenario->cluster, plan, r)];
+            &costs->machines[plan_rank_pool(&pricing->scenario->cluster, plan, r)];
         for (int pass = 0; pass < NUM_PASSES; pass++)
             if (machine->device_s[pass])
                 ranks.layer_s[r] += machine->device_s[pass][num_layers] / num_layers;

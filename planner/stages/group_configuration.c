@@ -241,7 +241,7 @@ static bool chunks_may_be_better(const Splitter *s, const int *items) {
     for (int c = 0, from = 0; c < plan->num_chunks; from += items[c++]) {
         const int rank = plan_chunk_rank(plan, c);
         const StageMachine *machine =
-            &costs->machines[plan_rank_group(&s->pricing->scenario->cluster, plan, rank)];
+            &costs->machines[plan_rank_pool(&s->pricing->scenario->cluster, plan, rank)];
         for (int pass = 0; pass < NUM_PASSES; pass++) {
             if (!machine->device_s[pass]) continue;
             load_s[rank] +=

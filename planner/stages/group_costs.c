@@ -134,7 +134,7 @@ static double part_s(const StageMachine *m, bool split, int part, int num_layers
 // Each part of the model - embedding, layers, head - is done on some group.
 static void speeds_set(const Scenario *scenario, bool split, Arena *arena, GroupCosts *costs) {
     const int num_layers = costs->num_items;
-    const int num_groups = cluster_num_groups(&scenario->cluster);
+    const int num_groups = scenario->cluster.num_pools;
     double *speed = ARENA_ARRAY(arena, num_groups, double);
     for (int g = 0; g < num_groups; g++) speed[g] = 1 / whole_s(&costs->machines[g], num_layers);
     for (int part = -1; part <= num_layers; part++) {
@@ -152,7 +152,7 @@ double group_costs_bound_s(const Scenario *scenario, const Plan *plan, const Gro
                           step_traits(&scenario->execution).begins_together;
     double sum = 0; // of y_j, j > r
     for (int r = plan->pp - 1; r >= 0; r--) {
-        const double speed = costs->speed[plan_rank_group(&scenario->cluster, plan, r)];
+        const double speed = costs->speed[plan_rank_pool(&scenario->cluster, plan, r)];
         sum += fmax(0, speed - (way_back ? sum : 0)) / n;
     }
     return costs->least_model / sum + group_step_s(scenario);
@@ -180,16 +180,13 @@ static int num_items_of(const GroupPricing *pricing) {
 
 static GroupCosts costs_make(GroupPricing *pricing, const Plan *plan, bool split, Arena *arena) {
     const Scenario *scenario = pricing->scenario;
-    const int num_groups = cluster_num_groups(&scenario->cluster);
+    const int num_groups = scenario->cluster.num_pools;
     const Workload workload = pieces_workload(&pricing->pieces, plan, arena);
     StageMachine *machines = ARENA_ARRAY(arena, num_groups, StageMachine);
     for (int i = 0; i < num_groups; i++) {
-        const Cluster *machines_of = cluster_group(&scenario->cluster, i);
         GroupBlocks g = {.model = &scenario->model, .plan = plan, .workload = &workload};
-        g.context = pricing_context(scenario, plan, arena);
-        g.context.cluster = machines_of;
-        g.prices = scenario->cluster.groups ? block_prices_new(machines_of, arena)
-                                            : pieces_block_prices(&pricing->pieces, plan);
+        g.context = pricing_context(scenario, plan, i, arena);
+        g.prices = block_prices_of_pool(pieces_block_prices(&pricing->pieces, plan), i);
         machine_price(&g, split, num_items_of(pricing), arena, &machines[i]);
     }
     GroupCosts costs = {.machines = machines,
@@ -261,9 +258,9 @@ static double tail_once_s(const Scenario *scenario, const Plan *plan, const Grou
 static double first_update_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
                              int num_first_items) {
     if (!first_stage_ends(scenario, plan)) return 0;
-    return optimizer_update_s(scenario, plan, &cluster_group(&scenario->cluster, 0)->gpu,
-                              costs->first_dense[num_first_items],
-                              costs->first_expert[num_first_items]);
+    return optimizer_update_s(
+        scenario, plan, &plan_rank_machines(&scenario->cluster, plan, 0).pool->gpu,
+        costs->first_dense[num_first_items], costs->first_expert[num_first_items]);
 }
 
 double group_tail_s(const Scenario *scenario, const Plan *plan, const GroupCosts *costs,
@@ -284,7 +281,7 @@ static const double *tail_make(const Scenario *scenario, const Plan *plan, const
 bool group_runs_one_ahead(const Scenario *scenario, const Plan *plan) {
     const Schedule *schedule = schedule_find(plan->schedule);
     return step_traits(&scenario->execution).begins_together && schedule &&
-           schedule->runs_one_ahead && !plan->vocab_barriers && !scenario->cluster.groups;
+           schedule->runs_one_ahead && !plan->vocab_barriers && scenario->cluster.num_pools == 1;
 }
 
 StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,
@@ -292,7 +289,7 @@ StageProblem group_stage_problem(const Scenario *scenario, const Plan *plan,
     const Cluster *cluster = &scenario->cluster;
     const StageMachine **machines = ARENA_ARRAY(arena, plan->pp, const StageMachine *);
     for (int r = 0; r < plan->pp; r++)
-        machines[r] = &costs->machines[plan_rank_group(cluster, plan, r)];
+        machines[r] = &costs->machines[plan_rank_pool(cluster, plan, r)];
     const bool together = step_traits(&scenario->execution).begins_together;
     return (StageProblem){
         .num_layers = costs->num_items,

@@ -128,7 +128,7 @@ enum { MAX_FEWER = 64 }; // numbers of GPUs tried
 
 // Not the constraints: the number of GPUs has no legal factors. The nearest smaller one that has.
 static Status explain_gpus(const Conflict *c) {
-    if (c->scenario->cluster.groups)
+    if (c->scenario->cluster.num_pools > 1)
         return status_at(STATUS_INVALID, c->scenario->file, "cluster.groups",
                          "no tp x cp x dp divides the GPUs of each group into whole pipeline "
                          "stages, no more than num_hidden_layers %d + 2, with global_batch %lld",
@@ -138,7 +138,7 @@ static Status explain_gpus(const Conflict *c) {
     constraints_drop_all(&changed.parallel);
     int num_gpus = changed.cluster.num_gpus;
     for (int fewer = num_gpus - 1; fewer > 0 && fewer >= num_gpus - MAX_FEWER; fewer--) {
-        changed.cluster = cluster_with_gpus(&c->scenario->cluster, fewer);
+        changed.cluster = cluster_with_gpus(&c->scenario->cluster, fewer, c->arena);
         if (!relax_reaches(&changed, HARVEST_LEGAL, 1, c->arena, NULL)) continue;
         return status_at(STATUS_INVALID, c->scenario->file, "cluster.num_gpus",
                          "%d GPUs cannot be filled by any legal tp x cp x dp x pp with "

@@ -159,7 +159,8 @@ double explain_difference_uncertainty_s(const Scenario *scenario, const PlannedE
         variance += difference_s * difference_s;
     }
     if (!same_shapes(&a->plan, &b->plan)) {
-        double kernel = scenario->cluster.gpu.efficiency.residual_median_frac * MEDIAN_TO_80;
+        double kernel =
+            scenario->cluster.pools[0].gpu.efficiency.residual_median_frac * MEDIAN_TO_80;
         double layer = kernel / sqrt(EXPLAIN_NUM_KERNELS);
         double compute_a = layer * x->term_s[TERM_COMPUTE];
         double compute_b = layer * y->term_s[TERM_COMPUTE];

@@ -19,11 +19,12 @@ static double missing_of(const Scenario *limited, const Plan *plan, RankMemory *
 
 void miss_narrow(const Scenario *scenario, const PlannerOptions *options, Arena *arena,
                  ClosestMiss *miss) {
-    const Scenario limited = planner_limited(scenario, options);
-    const double available = limited.cluster.gpu.memory_available_bytes;
+    if (scenario->cluster.num_pools > 1) return;
+    const Scenario limited = planner_limited(scenario, options, arena);
     Scenario larger = limited;
+    Pool *pool = cluster_own_pools(&larger.cluster, arena);
+    const double available = pool->gpu.memory_available_bytes;
     Deadline deadline;
-    if (scenario->cluster.groups) return;
     deadline_start(&deadline, options->budget_s, options->end_soon);
     deadline_arm(&deadline);
     for (double low = 0; miss->missing_bytes - low > MISS_CLOSE_FRAC * available;) {
@@ -31,7 +32,7 @@ void miss_narrow(const Scenario *scenario, const PlannerOptions *options, Arena 
         Plan plan;
         RankMemory memory;
         if (deadline_is_over(&deadline)) return;
-        larger.cluster.gpu.memory_available_bytes = available + middle;
+        pool->gpu.memory_available_bytes = available + middle;
         if (!relax_reaches(&larger, HARVEST_FIT, options->num_threads, arena, &plan)) {
             low = middle;
             continue;
@@ -142,7 +143,7 @@ typedef struct {
 } Growth;
 
 static bool nodes_fit(Growth *g, int num_nodes) {
-    g->changed.cluster = cluster_with_gpus(&g->changed.cluster, num_nodes * g->node_gpus);
+    g->changed.cluster = cluster_with_gpus(&g->changed.cluster, num_nodes * g->node_gpus, g->arena);
     return change_fits(&g->changed, g->options, g->arena, &g->plan);
 }
 
@@ -182,9 +183,9 @@ static int nodes_narrowed(Growth *g, int misses, int fits) {
 // dp and zero_group follow the number of GPUs.
 static const char *more_gpus(const Scenario *scenario, const PlannerOptions *options,
                              bool constrained, Arena *arena) {
-    const Cluster *cluster = &scenario->cluster;
+    const Pool *pool = cluster_only_pool(&scenario->cluster);
     Growth g = {.changed = *scenario, .options = options, .arena = arena};
-    g.node_gpus = cluster->whole_node_gpus > 0 ? cluster->whole_node_gpus : cluster->gpus_per_node;
+    g.node_gpus = pool->whole_node_gpus > 0 ? pool->whole_node_gpus : pool->gpus_per_node;
     g.changed.parallel.dp = g.changed.parallel.zero_group = ABSENT;
     if (!constrained) constraints_drop_all(&g.changed.parallel);
     deadline_start(&g.deadline, options->budget_s, options->end_soon);

@@ -181,10 +181,11 @@ static void written_files_price_as_fitted(void) {
                  .gemm.m = 64,
                  .gemm.n = 256,
                  .gemm.k = 1024};
-        CU_ASSERT_DOUBLE_EQUAL(op_compute_s(&cluster, &op), 483.1e-6, 0.5e-6);
+        CU_ASSERT_DOUBLE_EQUAL(op_compute_s(&cluster.pools[0], &op), 483.1e-6, 0.5e-6);
         CU_ASSERT_EQUAL(cluster.num_gpus, 2);
-        CU_ASSERT_EQUAL(cluster.price_usd_per_gpu_hour, 0);
-        double reduce_s = collective_s(&cluster, COLLECTIVE_ALL_REDUCE, (Group){2, 1}, 4096);
+        CU_ASSERT_EQUAL(cluster.pools[0].price_usd_per_gpu_hour, 0);
+        double reduce_s =
+            collective_s(cluster_machines(&cluster, 0), COLLECTIVE_ALL_REDUCE, (Group){2, 1}, 4096);
         CU_ASSERT_DOUBLE_EQUAL(reduce_s, 3.048e-6, 2e-9);
     }
     static const char *const NAMES[] = {"cpu", "link", "cluster"};

@@ -91,7 +91,7 @@ static void case_make(int i, double factor, double slip, Arena *arena, Published
     Status status = json_parse(text, strlen(text), "t.jsonl:1: scenario", arena, &out->scenario);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
     CU_ASSERT_EQUAL_FATAL(scenario_read(&out->scenario, arena, &scenario).code, STATUS_OK);
-    scenario.cluster.gpu.efficiency.full_rate_watts *= factor;
+    test_pool(&scenario.cluster)->gpu.efficiency.full_rate_watts *= factor;
     CU_ASSERT_EQUAL_FATAL(plan_resolve(&scenario, arena, &plan).code, STATUS_OK);
     CU_ASSERT_EQUAL(estimate_plan(&scenario, &plan, arena, &estimate, NULL).code, STATUS_OK);
     out->truth.step_time_s = estimate.step_time_s * slip;

@@ -35,18 +35,18 @@ static void preset_with_nodes_is_its_numbers(void) {
     Cluster c = {0};
     CU_ASSERT_EQUAL_FATAL(cluster_of("\"dgx-h100:16\"", &arena, &c).code, STATUS_OK);
     CU_ASSERT_STRING_EQUAL(c.name, "dgx-h100");
-    CU_ASSERT_STRING_EQUAL(c.gpu.name, "h100-sxm-80g");
+    CU_ASSERT_STRING_EQUAL(c.pools[0].gpu.name, "h100-sxm-80g");
     CU_ASSERT_EQUAL(c.num_gpus, 128);
     CU_ASSERT_EQUAL(c.num_nodes, 16);
-    CU_ASSERT_EQUAL(c.gpus_per_node, 8);
-    CU_ASSERT_EQUAL(c.domain_gpus, 8);
-    CU_ASSERT_EQUAL(c.nics_per_node, 8);
-    CU_ASSERT_EQUAL(c.nic_bytes_per_s, 50e9);
-    CU_ASSERT_EQUAL(c.scale_out.bandwidth_bytes_per_s, 50e9);
-    CU_ASSERT_EQUAL(c.topology, TOPOLOGY_RAIL_FAT_TREE);
-    CU_ASSERT_EQUAL(c.price_usd_per_gpu_hour, c.gpu.price_usd_per_gpu_hour);
-    CU_ASSERT_EQUAL(c.power_watts_per_gpu, c.gpu.power_watts);
-    CU_ASSERT(!c.sites && !c.groups);
+    CU_ASSERT_EQUAL(c.pools[0].gpus_per_node, 8);
+    CU_ASSERT_EQUAL(c.pools[0].domain_gpus, 8);
+    CU_ASSERT_EQUAL(c.pools[0].nics_per_node, 8);
+    CU_ASSERT_EQUAL(c.pools[0].nic_bytes_per_s, 50e9);
+    CU_ASSERT_EQUAL(c.pools[0].scale_out.bandwidth_bytes_per_s, 50e9);
+    CU_ASSERT_EQUAL(c.pools[0].topology, TOPOLOGY_RAIL_FAT_TREE);
+    CU_ASSERT_EQUAL(c.pools[0].price_usd_per_gpu_hour, c.pools[0].gpu.price_usd_per_gpu_hour);
+    CU_ASSERT_EQUAL(c.pools[0].power_watts_per_gpu, c.pools[0].gpu.power_watts);
+    CU_ASSERT(!c.network.sites && c.num_pools == 1);
     arena_free(&arena);
 }
 
@@ -59,10 +59,10 @@ static void object_equals_its_preset(void) {
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
     CU_ASSERT_STRING_EQUAL(b.name, "custom");
     CU_ASSERT_EQUAL(a.num_nodes, b.num_nodes);
-    CU_ASSERT_EQUAL(a.domain_gpus, b.domain_gpus);
-    CU_ASSERT_EQUAL(a.topology, b.topology);
-    CU_ASSERT_EQUAL(a.oversubscription, b.oversubscription);
-    CU_ASSERT_EQUAL(a.scale_up.efficiency_frac, b.scale_up.efficiency_frac);
+    CU_ASSERT_EQUAL(a.pools[0].domain_gpus, b.pools[0].domain_gpus);
+    CU_ASSERT_EQUAL(a.pools[0].topology, b.pools[0].topology);
+    CU_ASSERT_EQUAL(a.pools[0].oversubscription, b.pools[0].oversubscription);
+    CU_ASSERT_EQUAL(a.pools[0].scale_up.efficiency_frac, b.pools[0].scale_up.efficiency_frac);
     arena_free(&arena);
 }
 
@@ -73,8 +73,8 @@ static void overrides_replace_the_profile(void) {
                                ", \"price_usd_per_gpu_hour\": 0, \"power_watts_per_gpu\": 500}",
                                &arena, &c);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    CU_ASSERT_EQUAL(c.price_usd_per_gpu_hour, 0);
-    CU_ASSERT_EQUAL(c.power_watts_per_gpu, 500);
+    CU_ASSERT_EQUAL(c.pools[0].price_usd_per_gpu_hour, 0);
+    CU_ASSERT_EQUAL(c.pools[0].power_watts_per_gpu, 500);
     arena_free(&arena);
 }
 
@@ -89,7 +89,7 @@ static void domain_may_span_nodes(void) {
                    &arena, &c);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
     CU_ASSERT_EQUAL(c.num_nodes, 36);
-    CU_ASSERT_EQUAL(c.domain_gpus, 72);
+    CU_ASSERT_EQUAL(c.pools[0].domain_gpus, 72);
     arena_free(&arena);
 }
 
@@ -97,11 +97,11 @@ static void another_size_changes_only_the_size(void) {
     Arena arena = {0};
     Cluster c = {0};
     CU_ASSERT_EQUAL_FATAL(cluster_of("\"dgx-h100:4\"", &arena, &c).code, STATUS_OK);
-    Cluster twice = cluster_with_gpus(&c, 64), same = cluster_with_gpus(&twice, 32);
+    Cluster twice = cluster_with_gpus(&c, 64, &arena), same = cluster_with_gpus(&twice, 32, &arena);
     CU_ASSERT_EQUAL(twice.num_nodes, 8);
-    CU_ASSERT_EQUAL(twice.nics_per_node, 8);
+    CU_ASSERT_EQUAL(twice.pools[0].nics_per_node, 8);
     CU_ASSERT_EQUAL(same.num_nodes, c.num_nodes);
-    CU_ASSERT_EQUAL(same.domain_gpus, c.domain_gpus);
+    CU_ASSERT_EQUAL(same.pools[0].domain_gpus, c.pools[0].domain_gpus);
     arena_free(&arena);
 }
 
@@ -171,18 +171,18 @@ static void groups_of_one_machine_are_sites(void) {
                                "\"gpus_per_node\": 8, " UP ", " OUT "}], " BETWEEN "}",
                                &arena, &c);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    CU_ASSERT(c.num_gpus == 40 && c.num_nodes == 5 && !c.groups);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(c.sites);
-    CU_ASSERT(c.sites->kind == SITE_GROUP && c.sites->num_sites == 2);
-    CU_ASSERT(c.sites->num_nodes_of[0] == 2 && c.sites->num_nodes_of[1] == 3);
-    CU_ASSERT(c.sites->site_of_node[1] == 0 && c.sites->site_of_node[2] == 1);
-    CU_ASSERT_EQUAL(sites_bytes_per_s(c.sites, 1, 0), 1.25e9);
-    CU_ASSERT_EQUAL(c.sites->latency_s, 2e-5);
-    CU_ASSERT_PTR_NULL(cluster_with_gpus(&c, 48).sites);
-    CU_ASSERT_PTR_NOT_NULL(cluster_with_gpus(&c, 32).sites);
+    CU_ASSERT(c.num_gpus == 40 && c.num_nodes == 5 && c.num_pools == 1);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c.network.sites);
+    CU_ASSERT(c.network.sites->kind == SITE_GROUP && c.network.sites->num_sites == 2);
+    CU_ASSERT(c.network.sites->num_nodes_of[0] == 2 && c.network.sites->num_nodes_of[1] == 3);
+    CU_ASSERT(c.network.sites->site_of_node[1] == 0 && c.network.sites->site_of_node[2] == 1);
+    CU_ASSERT_EQUAL(sites_bytes_per_s(c.network.sites, 1, 0), 1.25e9);
+    CU_ASSERT_EQUAL(c.network.sites->latency_s, 2e-5);
+    CU_ASSERT_PTR_NULL(cluster_with_gpus(&c, 48, &arena).network.sites);
+    CU_ASSERT_PTR_NOT_NULL(cluster_with_gpus(&c, 32, &arena).network.sites);
     status = cluster_of("{\"groups\": [" GROUP "], \"num_gpus\": 16}", &arena, &c);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    CU_ASSERT(c.num_gpus == 16 && !c.sites);
+    CU_ASSERT(c.num_gpus == 16 && !c.network.sites);
     arena_free(&arena);
 }
 
@@ -196,16 +196,16 @@ static void groups_of_other_machines_keep_their_own(void) {
                                "\"nic_bytes_per_s\": 2.5e10}}], " BETWEEN "}",
                                &arena, &c);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(c.groups);
-    CU_ASSERT(c.num_gpus == 40 && c.num_nodes == 8 && cluster_num_groups(&c) == 2);
-    CU_ASSERT_STRING_EQUAL(cluster_group(&c, 0)->gpu.name, "h100-sxm-80g");
-    CU_ASSERT_STRING_EQUAL(cluster_group(&c, 1)->gpu.name, "a100-sxm-80g");
-    CU_ASSERT_EQUAL(cluster_group(&c, 1)->nic_bytes_per_s, 2.5e10);
-    CU_ASSERT(cluster_group_of_gpu(&c, 15) == 0 && cluster_group_of_gpu(&c, 16) == 1);
-    CU_ASSERT_EQUAL(cluster_group_of_gpu(&c, 39), 1);
-    CU_ASSERT(cluster_group_first_gpu(&c, 1) == 16 && cluster_group_first_node(&c, 1) == 2);
-    CU_ASSERT(cluster_group_of_node(&c, 1) == 0 && cluster_group_of_node(&c, 2) == 1);
-    CU_ASSERT_EQUAL(sites_bytes_per_s(c.sites, 0, 1), 1.25e9);
+    CU_ASSERT_EQUAL_FATAL(c.num_pools, 2);
+    CU_ASSERT(c.num_gpus == 40 && c.num_nodes == 8);
+    CU_ASSERT_STRING_EQUAL(c.pools[0].gpu.name, "h100-sxm-80g");
+    CU_ASSERT_STRING_EQUAL(c.pools[1].gpu.name, "a100-sxm-80g");
+    CU_ASSERT_EQUAL(c.pools[1].nic_bytes_per_s, 2.5e10);
+    CU_ASSERT(cluster_pool_of_gpu(&c, 15) == 0 && cluster_pool_of_gpu(&c, 16) == 1);
+    CU_ASSERT_EQUAL(cluster_pool_of_gpu(&c, 39), 1);
+    CU_ASSERT(cluster_pool_first_gpu(&c, 1) == 16 && cluster_pool_first_node(&c, 1) == 2);
+    CU_ASSERT(cluster_pool_of_node(&c, 1) == 0 && cluster_pool_of_node(&c, 2) == 1);
+    CU_ASSERT_EQUAL(sites_bytes_per_s(c.network.sites, 0, 1), 1.25e9);
     arena_free(&arena);
 }
 
@@ -220,9 +220,9 @@ static void trees_of_switches_divide_a_node(void) {
                                     "\"socket_bytes_per_s\": 2e10"),
                                &arena, &c);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(c.wires);
-    CU_ASSERT(c.wires->num_switches == 4 && c.wires->num_gpus == 8);
-    CU_ASSERT_EQUAL(cluster_with_gpus(&c, 4).wires->num_switches, 2);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c.pools[0].wires);
+    CU_ASSERT(c.pools[0].wires->num_switches == 4 && c.pools[0].wires->num_gpus == 8);
+    CU_ASSERT_EQUAL(cluster_with_gpus(&c, 4, &arena).pools[0].wires->num_switches, 2);
     arena_free(&arena);
     is_refused(PCIE("\"gpus_per_switch\": 3"),
                ".scale_up.gpus_per_switch: 3 does not divide gpus_per_node 8 into as many switches "
@@ -295,9 +295,10 @@ static void matrix_is(const char *text, const char *sentence) {
                                &arena, &c);
     if (!sentence) {
         CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-        CU_ASSERT_FATAL(c.sites && c.sites->kind == SITE_NODE && c.sites->num_sites == 2);
-        CU_ASSERT_EQUAL(sites_bytes_per_s(c.sites, 0, 1), 2e10);
-        CU_ASSERT_EQUAL(sites_bytes_per_s(c.sites, 1, 0), 3e10);
+        CU_ASSERT_FATAL(c.network.sites && c.network.sites->kind == SITE_NODE &&
+                        c.network.sites->num_sites == 2);
+        CU_ASSERT_EQUAL(sites_bytes_per_s(c.network.sites, 0, 1), 2e10);
+        CU_ASSERT_EQUAL(sites_bytes_per_s(c.network.sites, 1, 0), 3e10);
     } else {
         ASSERT_REFUSED(status, arena_printf(&arena, "job.json: cluster.bandwidth_matrix: %s%s",
                                             path, sentence));
@@ -361,13 +362,14 @@ static void bundled_clusters_are_sane(void) {
         if (i > 0) CU_ASSERT(strcmp(list[i - 1].name, list[i].name) < 0);
         const char *text = arena_printf(&arena, "\"%s:2\"", list[i].name);
         CU_ASSERT_EQUAL_FATAL(cluster_of(text, &arena, &c).code, STATUS_OK);
-        CU_ASSERT_STRING_EQUAL(c.gpu.name, list[i].gpu);
-        CU_ASSERT_STRING_EQUAL(c.scale_up.name, list[i].link);
+        CU_ASSERT_STRING_EQUAL(c.pools[0].gpu.name, list[i].gpu);
+        CU_ASSERT_STRING_EQUAL(c.pools[0].scale_up.name, list[i].link);
         CU_ASSERT_EQUAL(c.num_gpus, 2 * list[i].gpus_per_node);
         // The network of a node is never faster than what its GPUs reach of each other.
-        double out = c.nics_per_node * c.nic_bytes_per_s;
-        CU_ASSERT(out < c.gpus_per_node * c.scale_up.bandwidth_bytes_per_s);
-        CU_ASSERT(c.scale_up.bandwidth_bytes_per_s < c.gpu.memory_bandwidth_bytes_per_s);
+        double out = c.pools[0].nics_per_node * c.pools[0].nic_bytes_per_s;
+        CU_ASSERT(out < c.pools[0].gpus_per_node * c.pools[0].scale_up.bandwidth_bytes_per_s);
+        CU_ASSERT(c.pools[0].scale_up.bandwidth_bytes_per_s <
+                  c.pools[0].gpu.memory_bandwidth_bytes_per_s);
     }
     arena_free(&arena);
 }
@@ -401,7 +403,7 @@ static void collectives_are_of_the_own_gpu(void) {
         CU_ASSERT_EQUAL_FATAL(cluster_of(clusters[i], &arena, &c).code, STATUS_OK);
         CU_ASSERT_EQUAL_FATAL(kernels_load_named(names[i], &arena, &profile).code, STATUS_OK);
         const NcclCurve own = nccl_kernels_rising(&profile.nccl, &arena).curves[0];
-        const NcclCurve *taken = c.scale_up_curves->curves;
+        const NcclCurve *taken = c.pools[0].scale_up_curves->curves;
         CU_ASSERT_EQUAL_FATAL(taken->num_points, own.num_points);
         for (int p = 0; p < own.num_points; p++) CU_ASSERT_EQUAL(taken->seconds[p], own.seconds[p]);
     }

@@ -63,18 +63,18 @@ static void a_placement_of_whole_groups_is_their_order(void) {
         STATUS_OK);
     CU_ASSERT_EQUAL(s.cluster.num_gpus, 36);
     CU_ASSERT_EQUAL(s.cluster.num_nodes, 6);
-    CU_ASSERT_STRING_EQUAL(s.cluster.gpu.name, "a100-sxm-80g");
-    CU_ASSERT_EQUAL(s.cluster.gpus_per_node, 4);
-    CU_ASSERT_STRING_EQUAL(cluster_group(&s.cluster, 1)->gpu.name, "v100-sxm2-32g");
-    CU_ASSERT_PTR_NOT_NULL(cluster_group(&s.cluster, 2)->kernels);
-    CU_ASSERT_EQUAL(cluster_group_of_gpu(&s.cluster, 11), 0);
-    CU_ASSERT_EQUAL(cluster_group_of_gpu(&s.cluster, 12), 1);
-    CU_ASSERT_EQUAL(cluster_group_of_gpu(&s.cluster, 20), 2);
-    for (int i = 0; i < 3; i++) CU_ASSERT_EQUAL(cluster_group_number(&s.cluster, i), (i + 1) % 3);
-    CU_ASSERT_PTR_NULL(s.cluster.order);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(s.cluster.placed);
-    CU_ASSERT_EQUAL(s.cluster.placed->node[0], 2);
-    CU_ASSERT_EQUAL(s.cluster.placed->block[5], 3);
+    CU_ASSERT_STRING_EQUAL(s.cluster.pools[0].gpu.name, "a100-sxm-80g");
+    CU_ASSERT_EQUAL(s.cluster.pools[0].gpus_per_node, 4);
+    CU_ASSERT_STRING_EQUAL(s.cluster.pools[1].gpu.name, "v100-sxm2-32g");
+    CU_ASSERT_PTR_NOT_NULL(s.cluster.pools[2].kernels);
+    CU_ASSERT_EQUAL(cluster_pool_of_gpu(&s.cluster, 11), 0);
+    CU_ASSERT_EQUAL(cluster_pool_of_gpu(&s.cluster, 12), 1);
+    CU_ASSERT_EQUAL(cluster_pool_of_gpu(&s.cluster, 20), 2);
+    for (int i = 0; i < 3; i++) CU_ASSERT_EQUAL(cluster_pool_number(&s.cluster, i), (i + 1) % 3);
+    CU_ASSERT_PTR_NULL(s.cluster.network.order);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s.cluster.network.placed);
+    CU_ASSERT_EQUAL(s.cluster.network.placed->node[0], 2);
+    CU_ASSERT_EQUAL(s.cluster.network.placed->block[5], 3);
     // Names of GPUs stay in the scenario's order, as a calibration has them.
     CU_ASSERT_STRING_EQUAL(scenario_gpus(&s, &arena),
                            "h100-sxm-80g + a100-sxm-80g + v100-sxm2-32g");
@@ -87,7 +87,7 @@ static void any_other_placement_is_not_acted_upon(void) {
     Scenario s;
     CU_ASSERT_EQUAL_FATAL(three_of("{\"placement\": [0, 1, 2, 3, 4, 5]}", &arena, &s).code,
                           STATUS_OK);
-    CU_ASSERT_PTR_NULL(s.cluster.placed);
+    CU_ASSERT_PTR_NULL(s.cluster.network.placed);
     CU_ASSERT_EQUAL(scenario_refuse_unsupported(&s).code, STATUS_OK);
     static const char *const APART[] = {"{\"placement\": [0, 2, 3, 4, 1, 5]}",
                                         "{\"placement\": [1, 0, 2, 3, 4, 5]}"};
@@ -106,15 +106,15 @@ static void orders_follow_one_another(void) {
     Arena arena = {0};
     Scenario s;
     CU_ASSERT_EQUAL_FATAL(three_of(NULL, &arena, &s).code, STATUS_OK);
-    const Cluster turned = cluster_with_groups(&s.cluster, FIRST, 3, &arena);
-    CU_ASSERT_STRING_EQUAL(turned.gpu.name, "v100-sxm2-32g");
-    CU_ASSERT_EQUAL(turned.placed->node[0], 5);
-    CU_ASSERT_EQUAL(cluster_group_number(&turned, 0), 2);
-    const Cluster back = cluster_with_groups(&turned, BACK, 3, &arena);
-    CU_ASSERT_PTR_NULL(back.placed);
-    CU_ASSERT_STRING_EQUAL(back.gpu.name, "h100-sxm-80g");
-    CU_ASSERT_EQUAL(back.sites->num_nodes, 6);
-    CU_ASSERT_EQUAL(sites_bytes_per_s(back.sites, 0, 2), 1e9);
+    const Cluster turned = cluster_with_pools(&s.cluster, FIRST, 3, &arena);
+    CU_ASSERT_STRING_EQUAL(turned.pools[0].gpu.name, "v100-sxm2-32g");
+    CU_ASSERT_EQUAL(turned.network.placed->node[0], 5);
+    CU_ASSERT_EQUAL(cluster_pool_number(&turned, 0), 2);
+    const Cluster back = cluster_with_pools(&turned, BACK, 3, &arena);
+    CU_ASSERT_PTR_NULL(back.network.placed);
+    CU_ASSERT_STRING_EQUAL(back.pools[0].gpu.name, "h100-sxm-80g");
+    CU_ASSERT_EQUAL(back.network.sites->num_nodes, 6);
+    CU_ASSERT_EQUAL(sites_bytes_per_s(back.network.sites, 0, 2), 1e9);
     arena_free(&arena);
 }
 
@@ -123,16 +123,16 @@ static void fewer_groups_are_a_cluster_of_their_own(void) {
     Arena arena = {0};
     Scenario s;
     CU_ASSERT_EQUAL_FATAL(three_of(NULL, &arena, &s).code, STATUS_OK);
-    const Cluster two = cluster_with_groups(&s.cluster, TWO, 2, &arena);
+    const Cluster two = cluster_with_pools(&s.cluster, TWO, 2, &arena);
     CU_ASSERT_EQUAL(two.num_gpus, 20);
-    CU_ASSERT_EQUAL(cluster_num_groups(&two), 2);
-    CU_ASSERT_EQUAL(two.sites->num_sites, 2);
-    CU_ASSERT_PTR_NULL(two.placed);
-    const Cluster one = cluster_with_groups(&s.cluster, ONE, 1, &arena);
+    CU_ASSERT_EQUAL(two.num_pools, 2);
+    CU_ASSERT_EQUAL(two.network.sites->num_sites, 2);
+    CU_ASSERT_PTR_NULL(two.network.placed);
+    const Cluster one = cluster_with_pools(&s.cluster, ONE, 1, &arena);
     CU_ASSERT_EQUAL(one.num_gpus, 12);
     CU_ASSERT_EQUAL(one.num_nodes, 3);
-    CU_ASSERT_PTR_NULL(one.groups);
-    CU_ASSERT_PTR_NULL(one.sites);
+    CU_ASSERT_EQUAL(one.num_pools, 1);
+    CU_ASSERT_PTR_NULL(one.network.sites);
     arena_free(&arena);
 }
 

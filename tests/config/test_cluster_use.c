@@ -25,21 +25,21 @@ static void fewer_gpus_than_a_node_are_a_part_of_it(void) {
         &arena, &c);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
     CU_ASSERT_EQUAL(c.num_nodes, 1);
-    CU_ASSERT_EQUAL(c.gpus_per_node, 3);
-    CU_ASSERT_EQUAL(c.nics_per_node, 3);
-    CU_ASSERT_EQUAL(c.domain_gpus, 3);
-    Cluster whole = cluster_with_gpus(&c, 16);
+    CU_ASSERT_EQUAL(c.pools[0].gpus_per_node, 3);
+    CU_ASSERT_EQUAL(c.pools[0].nics_per_node, 3);
+    CU_ASSERT_EQUAL(c.pools[0].domain_gpus, 3);
+    Cluster whole = cluster_with_gpus(&c, 16, &arena);
     CU_ASSERT_EQUAL(whole.num_nodes, 2);
-    CU_ASSERT_EQUAL(whole.gpus_per_node, 8);
-    CU_ASSERT_EQUAL(whole.nics_per_node, 8);
-    CU_ASSERT_EQUAL(whole.domain_gpus, 8);
+    CU_ASSERT_EQUAL(whole.pools[0].gpus_per_node, 8);
+    CU_ASSERT_EQUAL(whole.pools[0].nics_per_node, 8);
+    CU_ASSERT_EQUAL(whole.pools[0].domain_gpus, 8);
     arena_free(&arena);
 }
 
 static Cluster racks_of(int num_gpus, Arena *arena) {
     Cluster c = {0};
     CU_ASSERT_EQUAL_FATAL(cluster_of("\"gb200-nvl72:4\"", arena, &c).code, STATUS_OK);
-    return cluster_with_gpus(&c, num_gpus);
+    return cluster_with_gpus(&c, num_gpus, arena);
 }
 
 // 256 of 4 racks of 72: 64 of each, a domain and NICs of 64.
@@ -47,9 +47,11 @@ static void racks_are_used_alike(void) {
     Arena arena = {0};
     const Cluster c = racks_of(256, &arena);
     CU_ASSERT(c.num_gpus == 256 && c.idle_gpus == 0 && c.num_nodes == 4);
-    CU_ASSERT(c.gpus_per_node == 64 && c.domain_gpus == 64 && c.nics_per_node == 64);
-    const Cluster whole = cluster_with_gpus(&c, 288);
-    CU_ASSERT(whole.gpus_per_node == 72 && whole.domain_gpus == 72 && whole.nics_per_node == 72);
+    CU_ASSERT(c.pools[0].gpus_per_node == 64 && c.pools[0].domain_gpus == 64 &&
+              c.pools[0].nics_per_node == 64);
+    const Cluster whole = cluster_with_gpus(&c, 288, &arena);
+    CU_ASSERT(whole.pools[0].gpus_per_node == 72 && whole.pools[0].domain_gpus == 72 &&
+              whole.pools[0].nics_per_node == 72);
     arena_free(&arena);
 }
 
@@ -58,11 +60,13 @@ static void what_is_no_equal_part_stays_idle(void) {
     Arena arena = {0};
     Cluster c = {0};
     CU_ASSERT_EQUAL_FATAL(cluster_of("\"dgx-h100:16\"", &arena, &c).code, STATUS_OK);
-    const Cluster hundred = cluster_with_gpus(&c, 100), ten = cluster_with_gpus(&c, 10);
+    const Cluster hundred = cluster_with_gpus(&c, 100, &arena),
+                  ten = cluster_with_gpus(&c, 10, &arena);
     CU_ASSERT(hundred.num_gpus == 96 && hundred.idle_gpus == 4 && hundred.num_nodes == 12);
     CU_ASSERT_EQUAL(cluster_total_gpus(&hundred), 100);
     CU_ASSERT(ten.num_gpus == 10 && ten.idle_gpus == 0 && ten.num_nodes == 2);
-    CU_ASSERT(ten.gpus_per_node == 5 && ten.nics_per_node == 5 && ten.domain_gpus == 5);
+    CU_ASSERT(ten.pools[0].gpus_per_node == 5 && ten.pools[0].nics_per_node == 5 &&
+              ten.pools[0].domain_gpus == 5);
     arena_free(&arena);
 }
 
@@ -75,8 +79,8 @@ static void domains_of_several_nodes_are_used_alike(void) {
                                "\"scale_out\": {\"nics_per_node\": 4, \"nic_bytes_per_s\": 50e9}}",
                                &arena, &c);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    CU_ASSERT(c.num_nodes == 64 && c.gpus_per_node == 4 && c.domain_gpus == 64);
-    CU_ASSERT_EQUAL(cluster_with_gpus(&c, 144).domain_gpus, 72);
+    CU_ASSERT(c.num_nodes == 64 && c.pools[0].gpus_per_node == 4 && c.pools[0].domain_gpus == 64);
+    CU_ASSERT_EQUAL(cluster_with_gpus(&c, 144, &arena).pools[0].domain_gpus, 72);
     arena_free(&arena);
 }
 
@@ -86,16 +90,18 @@ static void uses_are_equal_parts_of_the_fewest_nodes(void) {
     const Cluster racks = racks_of(288, &arena);
     Cluster c;
     for (int n = 1; n <= 288; n++) {
-        if (!cluster_use(&racks, n, &c)) continue;
+        if (!cluster_use(&racks, n, &arena, &c)) continue;
         CU_ASSERT(c.num_gpus == n && cluster_total_gpus(&c) == 288 && c.num_nodes <= 4);
-        CU_ASSERT(c.num_nodes * c.gpus_per_node == n && c.domain_gpus == c.gpus_per_node);
-        CU_ASSERT(c.gpus_per_node % 4 == 0);
+        CU_ASSERT(c.num_nodes * c.pools[0].gpus_per_node == n &&
+                  c.pools[0].domain_gpus == c.pools[0].gpus_per_node);
+        CU_ASSERT(c.pools[0].gpus_per_node % 4 == 0);
         CU_ASSERT(c.num_nodes == 1 || (c.num_nodes - 1) * 72 < n || n % (c.num_nodes - 1) != 0 ||
                   n / (c.num_nodes - 1) % 4 != 0 || n / (c.num_nodes - 1) > 72);
     }
-    CU_ASSERT(cluster_use(&racks, 192, &c) && c.num_nodes == 3 && c.gpus_per_node == 64);
-    CU_ASSERT_FALSE(cluster_use(&racks, 287, &c));
-    CU_ASSERT_FALSE(cluster_use(&racks, 289, &c));
+    CU_ASSERT(cluster_use(&racks, 192, &arena, &c) && c.num_nodes == 3 &&
+              c.pools[0].gpus_per_node == 64);
+    CU_ASSERT_FALSE(cluster_use(&racks, 287, &arena, &c));
+    CU_ASSERT_FALSE(cluster_use(&racks, 289, &arena, &c));
     arena_free(&arena);
 }
 

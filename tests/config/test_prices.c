@@ -23,11 +23,11 @@ static void a_list_stands_before_the_profile(void) {
         cluster_in(JOB("\"dgx-h100:2\"",
                        "{\"h100-sxm-80g\": 2.1, \"b200-sxm-180g\": 9, \"source\": \"ours\"}"),
                    &arena);
-    CU_ASSERT_EQUAL(c.price_usd_per_gpu_hour, 2.1);
-    CU_ASSERT_STRING_EQUAL(c.price_source, "ours");
+    CU_ASSERT_EQUAL(c.pools[0].price_usd_per_gpu_hour, 2.1);
+    CU_ASSERT_STRING_EQUAL(c.pools[0].price_source, "ours");
     c = cluster_in(JOB("\"dgx-h100:2\"", "{\"b200-sxm-180g\": 9}"), &arena);
-    CU_ASSERT_EQUAL(c.price_usd_per_gpu_hour, c.gpu.price_usd_per_gpu_hour);
-    CU_ASSERT_PTR_EQUAL(c.price_source, c.gpu.price_source);
+    CU_ASSERT_EQUAL(c.pools[0].price_usd_per_gpu_hour, c.pools[0].gpu.price_usd_per_gpu_hour);
+    CU_ASSERT_PTR_EQUAL(c.pools[0].price_source, c.pools[0].gpu.price_source);
     arena_free(&arena);
 }
 
@@ -35,6 +35,7 @@ static void a_price_may_be_a_text_in_dollars(void) {
     Arena arena = {0};
     Scenario scenario;
     CU_ASSERT_EQUAL(cluster_in(JOB("\"dgx-h100:2\"", "{\"h100-sxm-80g\": \"$2.10/h\"}"), &arena)
+                        .pools[0]
                         .price_usd_per_gpu_hour,
                     2.1);
     ASSERT_REFUSED(
@@ -51,8 +52,8 @@ static void a_price_of_the_cluster_stands_before_the_list(void) {
     Arena arena = {0};
     const Cluster c = cluster_in(
         JOB(OBJECT(", \"price_usd_per_gpu_hour\": 3"), "{\"h100-sxm-80g\": 2.1}"), &arena);
-    CU_ASSERT_EQUAL(c.price_usd_per_gpu_hour, 3);
-    CU_ASSERT_STRING_EQUAL(c.price_source, "stated by the scenario");
+    CU_ASSERT_EQUAL(c.pools[0].price_usd_per_gpu_hour, 3);
+    CU_ASSERT_STRING_EQUAL(c.pools[0].price_source, "stated by the scenario");
     arena_free(&arena);
 }
 

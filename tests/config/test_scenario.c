@@ -419,10 +419,10 @@ static void groups_keep_the_kernels_of_their_file(void) {
     unlink(path);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
     CU_ASSERT_STRING_EQUAL(scenario_gpus(&scenario, &arena), "h100-sxm-80g + h200-sxm-141g");
-    const Cluster *groups = scenario.cluster.groups;
-    CU_ASSERT_PTR_NOT_NULL_FATAL(groups);
-    CU_ASSERT_EQUAL(groups[0].kernels->gpu.memory_bandwidth_bytes_per_s, 3.35e12);
-    CU_ASSERT_EQUAL(groups[2].kernels->gpu.memory_bandwidth_bytes_per_s, 2e12);
+    const Pool *pools = scenario.cluster.pools;
+    CU_ASSERT_EQUAL_FATAL(scenario.cluster.num_pools, 3);
+    CU_ASSERT_EQUAL(pools[0].kernels->gpu.memory_bandwidth_bytes_per_s, 3.35e12);
+    CU_ASSERT_EQUAL(pools[2].kernels->gpu.memory_bandwidth_bytes_per_s, 2e12);
     arena_free(&arena);
 }
 

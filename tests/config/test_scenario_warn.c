@@ -81,7 +81,7 @@ static void an_unknown_architecture_is_pointed_at(void) {
     const char *const *texts;
     const char *text = scenario_text(&arena, LLAMA(), "\"dgx-h100:2\"", BATCH(4096, 16), NULL);
     CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
-    Gpu *gpu = &scenario.cluster.gpu;
+    Gpu *gpu = &test_pool(&scenario.cluster)->gpu;
     gpu->file = "rdna.json";
     gpu->architecture = "rdna9";
     CU_ASSERT_EQUAL(architecture_load(gpu->architecture, &arena, &gpu->shared).code, STATUS_OK);

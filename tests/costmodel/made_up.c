@@ -82,19 +82,18 @@ Cluster made_up_cluster(int num_gpus) {
                 .efficiency_frac = 1,
                 .p2p_latency_s = 2e-5,
                 .p2p_efficiency_frac = 1};
-    return (Cluster){.name = "made-up",
-                     .gpu = made_up_gpu(),
-                     .num_gpus = num_gpus,
-                     .gpus_per_node = 8,
-                     .num_nodes = (num_gpus + 7) / 8,
-                     .scale_up = up,
-                     .domain_gpus = 8,
-                     .scale_out = out,
-                     .nics_per_node = 8,
-                     .nic_bytes_per_s = 1e10,
-                     .oversubscription = 1,
-                     .price_usd_per_gpu_hour = 1,
-                     .power_watts_per_gpu = 1000};
+    return test_cluster(&(Pool){.gpu = made_up_gpu(),
+                                .num_gpus = num_gpus,
+                                .gpus_per_node = 8,
+                                .num_nodes = (num_gpus + 7) / 8,
+                                .scale_up = up,
+                                .domain_gpus = 8,
+                                .scale_out = out,
+                                .nics_per_node = 8,
+                                .nic_bytes_per_s = 1e10,
+                                .oversubscription = 1,
+                                .price_usd_per_gpu_hour = 1,
+                                .power_watts_per_gpu = 1000});
 }
 
 // Log factors are independent; a GPU's own kernels and everything beyond are certain.
@@ -121,8 +120,8 @@ static Status case_read(Case *c, const char *text, int num_gpus) {
     c->scenario.cluster = made_up_cluster(num_gpus);
     c->scenario.calibration = &MADE_UP_CALIBRATION;
     TRY(model_load(&model, &c->arena, &c->scenario.model));
-    TRY(training_load(&training, &c->scenario.cluster.gpu, NULL, &c->arena, &c->scenario.training,
-                      &c->scenario.execution));
+    TRY(training_load(&training, &c->scenario.cluster.pools[0].gpu, NULL, &c->arena,
+                      &c->scenario.training, &c->scenario.execution));
     TRY(scenario_take_front(root, &c->arena, &c->scenario));
     c->scenario.execution.stack.rules = NULL; // the laws hold whatever some software can run
     return parallel_load(&parallel, &c->arena, &c->scenario.parallel);

@@ -5,6 +5,7 @@
 #include "config/job/scenario.h"
 #include "costmodel/step/estimate.h"
 #include "plan/plan.h"
+#include "tests/support.h"
 #include "workload/pass/block.h"
 
 // 100 SMs with output tiles of 100 x 100; 1e14 flop/s in 16 bits, 2e14 in 8, half of it in tf32, a

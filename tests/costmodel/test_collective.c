@@ -11,8 +11,9 @@ static const Group INSIDE = {4, 1}, NODES = {4, 8}, BOTH = {16, 1};
 static void group_of_one_is_free(void) {
     const Cluster cluster = made_up_cluster(32);
     for (int kind = 0; kind < NUM_COLLECTIVES; kind++) {
-        CU_ASSERT_EQUAL(collective_s(&cluster, (CollectiveKind)kind, (Group){1, 1}, 1e9), 0);
-        CU_ASSERT_EQUAL(collective_s(&cluster, (CollectiveKind)kind, BOTH, 0), 0);
+        CU_ASSERT_EQUAL(
+            collective_s(machines_of(&cluster), (CollectiveKind)kind, (Group){1, 1}, 1e9), 0);
+        CU_ASSERT_EQUAL(collective_s(machines_of(&cluster), (CollectiveKind)kind, BOTH, 0), 0);
     }
 }
 
@@ -22,12 +23,15 @@ static void group_of_one_is_free(void) {
 static void rings_inside_a_domain(void) {
     const Cluster cluster = made_up_cluster(32);
     const double base_s = 1e-5;
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_REDUCE, INSIDE, 8e9), base_s + 6e-6 + 0.12);
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, INSIDE, 8e9), base_s + 3e-6 + 0.06);
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_REDUCE_SCATTER, INSIDE, 8e9),
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_REDUCE, INSIDE, 8e9),
+                 base_s + 6e-6 + 0.12);
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_GATHER, INSIDE, 8e9),
                  base_s + 3e-6 + 0.06);
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_TO_ALL, INSIDE, 8e9), base_s + 1e-6 + 0.06);
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_RING_EXCHANGE, INSIDE, 8e9),
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_REDUCE_SCATTER, INSIDE, 8e9),
+                 base_s + 3e-6 + 0.06);
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_TO_ALL, INSIDE, 8e9),
+                 base_s + 1e-6 + 0.06);
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_RING_EXCHANGE, INSIDE, 8e9),
                  base_s + 3e-6 + 0.24);
 }
 
@@ -37,8 +41,10 @@ static void rings_inside_a_domain(void) {
 // (2e-5 + 14e-6).
 static void rings_across_domains(void) {
     const Cluster cluster = made_up_cluster(32);
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-5 + 0.3);
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_REDUCE, BOTH, 16e9), 1e-4 + 3.4e-5 + 0.375);
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_GATHER, NODES, 4e9),
+                 1e-4 + 4e-5 + 0.3);
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_REDUCE, BOTH, 16e9),
+                 1e-4 + 3.4e-5 + 0.375);
 }
 
 // 4 crossings of 1e-6 s at half the rate, or of 1e-3 s at the full one: 3e-7 s of bytes take the
@@ -46,36 +52,43 @@ static void rings_across_domains(void) {
 // 2 (2e-6 + 7 x 1e-7), less than the rings' 2 (2 x 1e-6 + 14 x 2e-7).
 static void small_messages_take_the_quick_protocol(void) {
     Cluster cluster = made_up_cluster(32);
-    cluster.scale_out.num_protocols = 2;
-    cluster.scale_out.protocols[0] = (LinkProtocol){"quick", 1e-6, 2e-7, 2e-6, 1e-7, 0.5};
-    cluster.scale_out.protocols[1] = (LinkProtocol){"full", 1e-3, 1e-3, 1e-3, 1e-3, 1};
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, NODES, 4e3), 1e-4 + 4e-6 + 6e-7);
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-3 + 0.3);
+    test_pool(&cluster)->scale_out.num_protocols = 2;
+    test_pool(&cluster)->scale_out.protocols[0] =
+        (LinkProtocol){"quick", 1e-6, 2e-7, 2e-6, 1e-7, 0.5};
+    test_pool(&cluster)->scale_out.protocols[1] = (LinkProtocol){"full", 1e-3, 1e-3, 1e-3, 1e-3, 1};
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_GATHER, NODES, 4e3),
+                 1e-4 + 4e-6 + 6e-7);
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_GATHER, NODES, 4e9),
+                 1e-4 + 4e-3 + 0.3);
     const double wire_s = 2 * 15.0 / 16 * 16e3 / 8e10;
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_REDUCE, BOTH, 16e3),
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_REDUCE, BOTH, 16e3),
                  1e-4 + 2 * (2e-6 + 7e-7) + 2 * wire_s);
 }
 
 // Every byte once over each link; a chain of 4 ranks has 3 hops.
 static void broadcast_is_a_chain(void) {
     Cluster cluster = made_up_cluster(32);
-    cluster.scale_up.chain_hop_latency_s = 2e-6;
-    cluster.scale_out.chain_hop_latency_s = 3e-5;
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_BROADCAST, INSIDE, 8e9), 1e-5 + 6e-6 + 0.08);
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_BROADCAST, NODES, 4e9), 1e-4 + 9e-5 + 0.4);
+    test_pool(&cluster)->scale_up.chain_hop_latency_s = 2e-6;
+    test_pool(&cluster)->scale_out.chain_hop_latency_s = 3e-5;
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_BROADCAST, INSIDE, 8e9),
+                 1e-5 + 6e-6 + 0.08);
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_BROADCAST, NODES, 4e9),
+                 1e-4 + 9e-5 + 0.4);
 }
 
 // 8/16 of 16e9 bytes leave the domain, over the rank's own NIC.
 static void all_to_all_leaves_by_its_own_nic(void) {
     const Cluster cluster = made_up_cluster(32);
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_TO_ALL, BOTH, 16e9), 1e-4 + 1e-5 + 0.8);
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_TO_ALL, BOTH, 16e9),
+                 1e-4 + 1e-5 + 0.8);
 }
 
 // Over links inside that are slower than the NICs the 7/16 that stay there take longer.
 static void slow_links_bound_the_all_to_all(void) {
     Cluster cluster = made_up_cluster(32);
-    cluster.scale_up.bandwidth_bytes_per_s = 1e9;
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_TO_ALL, BOTH, 16e9), 1e-4 + 1e-5 + 7);
+    test_pool(&cluster)->scale_up.bandwidth_bytes_per_s = 1e9;
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_TO_ALL, BOTH, 16e9),
+                 1e-4 + 1e-5 + 7);
 }
 
 // 15 steps of 1e9 bytes: each step one rank of a domain sends to the next domain, over its NIC. A
@@ -83,25 +96,28 @@ static void slow_links_bound_the_all_to_all(void) {
 static void ring_exchange_crosses_by_one_rank(void) {
     Cluster cluster = made_up_cluster(32);
     const double alpha_s = 1e-4 + 2e-5 + 14e-6;
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_RING_EXCHANGE, BOTH, 1e9), alpha_s + 1.5);
-    cluster.nics_per_node = 1;
-    cluster.nic_bytes_per_s = 8e10;
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_RING_EXCHANGE, BOTH, 1e9), alpha_s + 0.1875);
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_RING_EXCHANGE, BOTH, 1e9),
+                 alpha_s + 1.5);
+    test_pool(&cluster)->nics_per_node = 1;
+    test_pool(&cluster)->nic_bytes_per_s = 8e10;
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_RING_EXCHANGE, BOTH, 1e9),
+                 alpha_s + 0.1875);
 }
 
 // One NIC for 8 GPUs: each has an eighth, as their groups communicate at the same time.
 static void gpus_share_their_nics(void) {
     Cluster cluster = made_up_cluster(32);
-    cluster.nics_per_node = 1;
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-5 + 2.4);
-    ASSERT_CLOSE(p2p_s(&cluster, false, 1e9, NULL), 2e-5 + 0.8);
+    test_pool(&cluster)->nics_per_node = 1;
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_GATHER, NODES, 4e9),
+                 1e-4 + 4e-5 + 2.4);
+    ASSERT_CLOSE(p2p_s(&cluster.pools[0], false, 1e9, NULL), 2e-5 + 0.8);
     double alpha_s;
-    ASSERT_CLOSE(p2p_s(&cluster, true, 1e9, &alpha_s), 2e-6 + 0.01);
+    ASSERT_CLOSE(p2p_s(&cluster.pools[0], true, 1e9, &alpha_s), 2e-6 + 0.01);
     CU_ASSERT_EQUAL(alpha_s, 2e-6);
 }
 
 static void assert_layout(const Cluster *cluster, Group group, int num_domains, int inside) {
-    const GroupLayout layout = group_layout(cluster, group);
+    const GroupLayout layout = group_layout(&cluster->pools[0], group);
     CU_ASSERT_EQUAL(layout.num_ranks, group.size);
     CU_ASSERT_EQUAL(layout.num_domains, num_domains);
     CU_ASSERT_EQUAL(layout.ranks_per_domain, inside);
@@ -118,10 +134,10 @@ static void worst_placed_group_counts(void) {
     assert_layout(&cluster, (Group){6, 1}, 2, 3);
     assert_layout(&cluster, (Group){9, 1}, 2, 4);
     assert_layout(&cluster, (Group){4, 3}, 3, 1);
-    cluster.domain_gpus = 24;
+    test_pool(&cluster)->domain_gpus = 24;
     assert_layout(&cluster, (Group){3, 8}, 1, 3);
     assert_layout(&cluster, (Group){6, 8}, 2, 3);
-    cluster.domain_gpus = 72; // all GPUs lie in one
+    test_pool(&cluster)->domain_gpus = 72; // all GPUs lie in one
     assert_layout(&cluster, (Group){6, 8}, 1, 6);
 }
 
@@ -135,9 +151,12 @@ static void domains_hold_neighbours(void) {
 // that too, half the rate.
 static void small_messages_move_slowly(void) {
     Cluster cluster = made_up_cluster(32);
-    cluster.scale_up.half_bytes = cluster.scale_out.half_bytes = 3e9;
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, INSIDE, 4e9), 1e-5 + 3e-6 + 0.06);
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-5 + 0.6);
+    test_pool(&cluster)->scale_up.half_bytes = 3e9;
+    test_pool(&cluster)->scale_out.half_bytes = 3e9;
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_GATHER, INSIDE, 4e9),
+                 1e-5 + 3e-6 + 0.06);
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_GATHER, NODES, 4e9),
+                 1e-4 + 4e-5 + 0.6);
 }
 
 // 2 ranks of measured: all-gather 1e-5 s to 1e3 bytes, 1e-2 s for 1e9 bytes; 2e9 bytes twice that.
@@ -150,18 +169,22 @@ static void measured_curves_price_the_inside(void) {
     const NcclKernels curves = {.num_curves = 1, .curves = &curve};
     const Group pair = {2, 1};
     Cluster cluster = made_up_cluster(32);
-    const double exchange_s = collective_s(&cluster, COLLECTIVE_RING_EXCHANGE, pair, 2e9);
-    const double reduce_s = collective_s(&cluster, COLLECTIVE_ALL_REDUCE, pair, 2e9);
-    cluster.scale_up_curves = &curves;
-    cluster.scale_up.measured_bandwidth_bytes_per_s = 1e11;
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, pair, 2e9), 2e-2);
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, pair, 1), 1e-5);
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, INSIDE, 2e9),
+    const double exchange_s =
+        collective_s(machines_of(&cluster), COLLECTIVE_RING_EXCHANGE, pair, 2e9);
+    const double reduce_s = collective_s(machines_of(&cluster), COLLECTIVE_ALL_REDUCE, pair, 2e9);
+    test_pool(&cluster)->scale_up_curves = &curves;
+    test_pool(&cluster)->scale_up.measured_bandwidth_bytes_per_s = 1e11;
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_GATHER, pair, 2e9), 2e-2);
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_GATHER, pair, 1), 1e-5);
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_GATHER, INSIDE, 2e9),
                  1.34e-5 + 1.5 * (2e-2 - 1e-5));
-    CU_ASSERT_EQUAL(collective_s(&cluster, COLLECTIVE_RING_EXCHANGE, pair, 2e9), exchange_s);
-    CU_ASSERT_EQUAL(collective_s(&cluster, COLLECTIVE_ALL_REDUCE, pair, 2e9), reduce_s);
-    cluster.scale_up.measured_bandwidth_bytes_per_s = 2e11;
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, pair, 2e9), 2e-2 + 5e-3);
+    CU_ASSERT_EQUAL(collective_s(machines_of(&cluster), COLLECTIVE_RING_EXCHANGE, pair, 2e9),
+                    exchange_s);
+    CU_ASSERT_EQUAL(collective_s(machines_of(&cluster), COLLECTIVE_ALL_REDUCE, pair, 2e9),
+                    reduce_s);
+    test_pool(&cluster)->scale_up.measured_bandwidth_bytes_per_s = 2e11;
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_GATHER, pair, 2e9),
+                 2e-2 + 5e-3);
 }
 
 // On every bundled machine, of whatever curves: more ranks and more bytes are never faster, but for
@@ -178,15 +201,16 @@ static void bundled_machines_keep_the_laws(void) {
             "{\"seq_len\": 4096, \"global_batch\": 1152, \"precision\": \"fp16\"}", NULL);
         CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
         for (int kind = 0; kind < NUM_COLLECTIVES; kind++) {
-            for (int size = 2; size < scenario.cluster.domain_gpus; size++) {
+            for (int size = 2; size < scenario.cluster.pools[0].domain_gpus; size++) {
                 const Group group = {size, 1}, larger = {size + 1, 1};
                 double before = 0;
                 for (double bytes = 100; bytes < 1e10; bytes *= 1.7) {
-                    double s = collective_s(&scenario.cluster, (CollectiveKind)kind, group, bytes);
+                    double s = collective_s(machines_of(&scenario.cluster), (CollectiveKind)kind,
+                                            group, bytes);
                     CU_ASSERT(s >= before * (1 - 1e-12));
-                    CU_ASSERT(scenario.cluster.wires ||
-                              collective_s(&scenario.cluster, (CollectiveKind)kind, larger,
-                                           bytes) >= s * (1 - 1e-12));
+                    CU_ASSERT(scenario.cluster.pools[0].wires ||
+                              collective_s(machines_of(&scenario.cluster), (CollectiveKind)kind,
+                                           larger, bytes) >= s * (1 - 1e-12));
                     before = s;
                 }
             }
@@ -198,23 +222,28 @@ static void bundled_machines_keep_the_laws(void) {
 // Half the bandwidth is reached: the bytes take twice as long.
 static void links_are_not_used_fully(void) {
     Cluster cluster = made_up_cluster(32);
-    cluster.scale_up.efficiency_frac = cluster.scale_out.efficiency_frac = 0.5;
-    cluster.scale_up.p2p_efficiency_frac = cluster.scale_out.p2p_efficiency_frac = 0.25;
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, INSIDE, 8e9), 1e-5 + 3e-6 + 0.12);
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-5 + 0.6);
-    ASSERT_CLOSE(collective_s(&cluster, COLLECTIVE_ALL_TO_ALL, BOTH, 16e9), 1e-4 + 1e-5 + 1.6);
-    ASSERT_CLOSE(p2p_s(&cluster, true, 1e9, NULL), 2e-6 + 0.04);
-    ASSERT_CLOSE(p2p_s(&cluster, false, 1e9, NULL), 2e-5 + 0.4);
+    Pool *pool = test_pool(&cluster);
+    pool->scale_up.efficiency_frac = pool->scale_out.efficiency_frac = 0.5;
+    pool->scale_up.p2p_efficiency_frac = pool->scale_out.p2p_efficiency_frac = 0.25;
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_GATHER, INSIDE, 8e9),
+                 1e-5 + 3e-6 + 0.12);
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_GATHER, NODES, 4e9),
+                 1e-4 + 4e-5 + 0.6);
+    ASSERT_CLOSE(collective_s(machines_of(&cluster), COLLECTIVE_ALL_TO_ALL, BOTH, 16e9),
+                 1e-4 + 1e-5 + 1.6);
+    ASSERT_CLOSE(p2p_s(&cluster.pools[0], true, 1e9, NULL), 2e-6 + 0.04);
+    ASSERT_CLOSE(p2p_s(&cluster.pools[0], false, 1e9, NULL), 2e-5 + 0.4);
 }
 
 // One cluster with something better about it.
 static Cluster better(const Cluster *cluster, int what) {
     Cluster c = *cluster;
-    if (what == 0) c.scale_up.bandwidth_bytes_per_s *= 2;
-    if (what == 1) c.nic_bytes_per_s *= 2;
-    if (what == 2) c.nics_per_node *= 2;
-    if (what == 3) c.scale_up.hop_latency_s /= 2;
-    if (what == 4) c.scale_out.latency_s /= 2;
+    Pool *pool = test_pool(&c);
+    if (what == 0) pool->scale_up.bandwidth_bytes_per_s *= 2;
+    if (what == 1) pool->nic_bytes_per_s *= 2;
+    if (what == 2) pool->nics_per_node *= 2;
+    if (what == 3) pool->scale_up.hop_latency_s /= 2;
+    if (what == 4) pool->scale_out.latency_s /= 2;
     return c;
 }
 
@@ -223,16 +252,17 @@ static void better_networks_and_smaller_messages_are_never_slower(void) {
         const CollectiveKind kind = (CollectiveKind)(i % NUM_COLLECTIVES);
         const Group group = {2 << (i / NUM_COLLECTIVES % 5), 1 << (i / (NUM_COLLECTIVES * 5) % 6)};
         Cluster cluster = made_up_cluster(1024);
-        cluster.scale_up.half_bytes = cluster.scale_out.half_bytes = 1e6;
-        cluster.nics_per_node = 1 << i / (NUM_COLLECTIVES * 30);
+        Pool *pool = test_pool(&cluster);
+        pool->scale_up.half_bytes = pool->scale_out.half_bytes = 1e6;
+        pool->nics_per_node = 1 << i / (NUM_COLLECTIVES * 30);
         double before = 0;
         for (double bytes = 1; bytes < 1e11; bytes *= 10) {
-            const double time_s = collective_s(&cluster, kind, group, bytes);
+            const double time_s = collective_s(machines_of(&cluster), kind, group, bytes);
             CU_ASSERT_TRUE(time_s >= before);
             before = time_s;
             for (int what = 0; what < 5; what++) {
                 const Cluster other = better(&cluster, what);
-                CU_ASSERT_TRUE(collective_s(&other, kind, group, bytes) <= time_s);
+                CU_ASSERT_TRUE(collective_s(machines_of(&other), kind, group, bytes) <= time_s);
             }
         }
     }
@@ -243,8 +273,10 @@ static void all_reduce_is_two_halves(void) {
     const Cluster cluster = made_up_cluster(32);
     const Group groups[] = {INSIDE, NODES, BOTH};
     for (int g = 0; g < 3; g++) {
-        const double all = collective_s(&cluster, COLLECTIVE_ALL_REDUCE, groups[g], 1e9);
-        const double half = collective_s(&cluster, COLLECTIVE_ALL_GATHER, groups[g], 1e9);
+        const double all =
+            collective_s(machines_of(&cluster), COLLECTIVE_ALL_REDUCE, groups[g], 1e9);
+        const double half =
+            collective_s(machines_of(&cluster), COLLECTIVE_ALL_GATHER, groups[g], 1e9);
         CU_ASSERT_TRUE(all > half && all < 2 * half);
     }
 }

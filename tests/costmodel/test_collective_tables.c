@@ -98,7 +98,8 @@ static void rows_compare(const NodeCase *c, RowModel *model) {
 static double inside_all_reduce_s(const NodeCase *c, const Cluster *cluster, const NodeRow *row) {
     (void)c;
     if (row->ranks != row->per_node) return NAN;
-    return collective_s(cluster, COLLECTIVE_ALL_REDUCE, (Group){row->ranks, 1}, row->bytes);
+    return collective_s(machines_of(cluster), COLLECTIVE_ALL_REDUCE, (Group){row->ranks, 1},
+                        row->bytes);
 }
 
 // All-reduce on 2, 4 and 8 GPUs of one node. None of these rows made a curve.
@@ -111,7 +112,7 @@ static void all_reduce_inside_a_node(void) {
 
 static double message_s(const NodeCase *c, const Cluster *cluster, const NodeRow *row) {
     if ((row->per_node > 1) != c->inside) return NAN;
-    return p2p_s(cluster, c->inside, row->bytes, NULL);
+    return p2p_s(&cluster->pools[0], c->inside, row->bytes, NULL);
 }
 
 // Messages of one GPU to another: inside a node, and to another node on the machine whose network
@@ -128,7 +129,7 @@ static double two_nodes_all_reduce_s(const NodeCase *c, const Cluster *cluster,
                                      const NodeRow *row) {
     (void)c;
     if (row->ranks < 16) return NAN;
-    return collective_s(cluster, COLLECTIVE_ALL_REDUCE, (Group){16, 1}, row->bytes);
+    return collective_s(machines_of(cluster), COLLECTIVE_ALL_REDUCE, (Group){16, 1}, row->bytes);
 }
 
 // All-reduce over two nodes of 8 A100. Its network is not stated; 4 NICs of 12.5 GB/s are assumed.
@@ -156,7 +157,7 @@ static double row_exchange_s(const Cluster *cluster, Dispatcher *kernels, int nu
                   .combine = combine};
     double token_bytes = 7168 * (combine ? 2 : 1 + 4.0 / 128);
     x.message_bytes = num_tokens * token_bytes * routing_parts_reached(&x.routing, x.group.size);
-    return exchange_s(cluster, &x);
+    return exchange_s(machines_of(cluster), &x);
 }
 
 static FitScore exchange_score(const KernelTable *table, const ExchangeCase *c, Arena *arena) {

@@ -7,8 +7,8 @@
 
 // With the compact formula and no power limit.
 static double gpu_compute_s(const Gpu *gpu, const Op *op) {
-    const Cluster cluster = {.gpu = *gpu, .power_watts_per_gpu = 1e4};
-    return op_compute_s(&cluster, op);
+    const Pool pool = {.gpu = *gpu, .power_watts_per_gpu = 1e4};
+    return op_compute_s(&pool, op);
 }
 
 static Op gemm(double groups, double m, double n, double k) {
@@ -232,26 +232,26 @@ static void products_of_unaligned_rows_are_slower(void) {
 // Of 800 W that the full rate draws 100 are left: (1 / 8)^(1/3) = 1/2. Of 2700 W for narrower
 // products and attention: 1/3. With 2700 W and more nothing is held back.
 static void power_limits_hold_the_clock(void) {
-    Cluster cluster = {.gpu = made_up_gpu(), .power_watts_per_gpu = 100};
-    cluster.gpu.efficiency.full_rate_watts = 800;
-    cluster.gpu.efficiency.light_rate_watts = 2700;
+    Pool pool = {.gpu = made_up_gpu(), .power_watts_per_gpu = 100};
+    pool.gpu.efficiency.full_rate_watts = 800;
+    pool.gpu.efficiency.light_rate_watts = 2700;
     Op bf16 = gemm(1, 1000, 1000, 1e6), fp8 = bf16; // 20 ms, and 10 ms at twice the rate
     fp8.precision = PRECISION_FP8;
     const Op attended = attention(PRECISION_BF16, false); // 20 ms
     const Op moved = {.kind = OP_MEMORY, .bytes = 1e9};
-    ASSERT_CLOSE(sustained_frac(&cluster, false), 1.0 / 2);
-    ASSERT_CLOSE(sustained_frac(&cluster, true), 1.0 / 3);
-    cluster.gpu.efficiency.power_exponent = 0.5;
-    ASSERT_CLOSE(sustained_frac(&cluster, false), sqrt(1.0 / 8));
-    cluster.gpu.efficiency.power_exponent = 0;
-    ASSERT_CLOSE(op_compute_s(&cluster, &bf16), 2 * 0.02);
-    ASSERT_CLOSE(op_compute_s(&cluster, &fp8), 3 * 0.01);
-    ASSERT_CLOSE(op_compute_s(&cluster, &attended), 3 * 0.02);
-    ASSERT_CLOSE(op_compute_s(&cluster, &moved), 1e-3);
+    ASSERT_CLOSE(sustained_frac(&pool, false), 1.0 / 2);
+    ASSERT_CLOSE(sustained_frac(&pool, true), 1.0 / 3);
+    pool.gpu.efficiency.power_exponent = 0.5;
+    ASSERT_CLOSE(sustained_frac(&pool, false), sqrt(1.0 / 8));
+    pool.gpu.efficiency.power_exponent = 0;
+    ASSERT_CLOSE(op_compute_s(&pool, &bf16), 2 * 0.02);
+    ASSERT_CLOSE(op_compute_s(&pool, &fp8), 3 * 0.01);
+    ASSERT_CLOSE(op_compute_s(&pool, &attended), 3 * 0.02);
+    ASSERT_CLOSE(op_compute_s(&pool, &moved), 1e-3);
     for (double watts = 2700; watts < 1e4; watts *= 2) {
-        cluster.power_watts_per_gpu = watts;
-        CU_ASSERT_EQUAL(sustained_frac(&cluster, false), 1);
-        CU_ASSERT_EQUAL(sustained_frac(&cluster, true), 1);
+        pool.power_watts_per_gpu = watts;
+        CU_ASSERT_EQUAL(sustained_frac(&pool, false), 1);
+        CU_ASSERT_EQUAL(sustained_frac(&pool, true), 1);
     }
 }
 

@@ -40,10 +40,10 @@ static CalibratedKernels kernels_made_up(void) {
 }
 
 // Without a power limit. A launch by the compact formula takes as long as a measured one.
-static Cluster cluster_with(const CalibratedKernels *kernels) {
-    Cluster cluster = {.gpu = made_up_gpu(), .kernels = kernels, .power_watts_per_gpu = 1e4};
-    cluster.gpu.efficiency.launch_s = LAUNCH_S;
-    return cluster;
+static Pool pool_with(const CalibratedKernels *kernels) {
+    Pool pool = {.gpu = made_up_gpu(), .kernels = kernels, .power_watts_per_gpu = 1e4};
+    pool.gpu.efficiency.launch_s = LAUNCH_S;
+    return pool;
 }
 
 static Op gemm(int precision, double groups, double m, double n, double k) {
@@ -68,14 +68,14 @@ static const double SQUARE_FLOPS = 2 * 2560.0 * 2560 * 1e4;
 // formula knows no such half: tiles of 100 x 100 are 26 x 26 in 7 waves.
 static void measured_kernels_price_products(void) {
     CalibratedKernels kernels = kernels_made_up();
-    Cluster cluster = cluster_with(&kernels);
+    Pool pool = pool_with(&kernels);
     const Op bf16 = square(PRECISION_BF16), fp16 = square(PRECISION_FP16);
-    ASSERT_CLOSE(op_compute_s(&cluster, &bf16), LAUNCH_S + SQUARE_FLOPS / 5e13);
-    ASSERT_CLOSE(op_compute_s(&cluster, &fp16), LAUNCH_S + SQUARE_FLOPS / 5e13);
+    ASSERT_CLOSE(op_compute_s(&pool, &bf16), LAUNCH_S + SQUARE_FLOPS / 5e13);
+    ASSERT_CLOSE(op_compute_s(&pool, &fp16), LAUNCH_S + SQUARE_FLOPS / 5e13);
     kernels.gpu.peak_flops_per_s[PRECISION_BF16] /= 2;
-    ASSERT_CLOSE(op_compute_s(&cluster, &bf16), LAUNCH_S + SQUARE_FLOPS / 2.5e13);
-    cluster.kernels = NULL;
-    ASSERT_CLOSE(op_compute_s(&cluster, &bf16), LAUNCH_S + SQUARE_FLOPS / (1e14 * 676 / 700));
+    ASSERT_CLOSE(op_compute_s(&pool, &bf16), LAUNCH_S + SQUARE_FLOPS / 2.5e13);
+    pool.kernels = NULL;
+    ASSERT_CLOSE(op_compute_s(&pool, &bf16), LAUNCH_S + SQUARE_FLOPS / (1e14 * 676 / 700));
 }
 
 typedef struct {
@@ -99,13 +99,13 @@ static void formats_are_priced_by_the_nearest_measured(void) {
         {PRECISION_FP32, FP8_DELAYED, 0},
     };
     const CalibratedKernels kernels = kernels_made_up();
-    const Cluster cluster = cluster_with(&kernels);
+    const Pool pool = pool_with(&kernels);
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         Op op = square(ROWS[i].precision);
         op.gemm.fp8_recipe = ROWS[i].recipe;
-        const double compact = cluster.gpu.peak_flops_per_s[op.precision] * 676 / 700;
+        const double compact = pool.gpu.peak_flops_per_s[op.precision] * 676 / 700;
         const double rate = ROWS[i].rate > 0 ? ROWS[i].rate : compact;
-        ASSERT_CLOSE(op_compute_s(&cluster, &op), LAUNCH_S + SQUARE_FLOPS / rate);
+        ASSERT_CLOSE(op_compute_s(&pool, &op), LAUNCH_S + SQUARE_FLOPS / rate);
     }
 }
 
@@ -114,12 +114,12 @@ static void formats_are_priced_by_the_nearest_measured(void) {
 // each other: one launch is seen, where the rest of a product takes longer than its launch.
 static void experts_run_one_by_one(void) {
     const CalibratedKernels kernels = kernels_made_up();
-    const Cluster cluster = cluster_with(&kernels);
+    const Pool pool = pool_with(&kernels);
     const Op grouped = gemm(PRECISION_BF16, 8, 1280, 1280, 1e4);
     Op separate = grouped;
     separate.gemm.separate = true;
-    ASSERT_CLOSE(op_compute_s(&cluster, &grouped), LAUNCH_S + grouped.flops / 5e13);
-    ASSERT_CLOSE(op_compute_s(&cluster, &separate), LAUNCH_S + 2 * separate.flops / 5e13);
+    ASSERT_CLOSE(op_compute_s(&pool, &grouped), LAUNCH_S + grouped.flops / 5e13);
+    ASSERT_CLOSE(op_compute_s(&pool, &separate), LAUNCH_S + 2 * separate.flops / 5e13);
 }
 
 // A wave of k = 1000 is 6.5536e9 flop: 131.072 us, after a launch of 1 ms. Where the launch is most
@@ -127,10 +127,10 @@ static void experts_run_one_by_one(void) {
 static void short_experts_take_half_a_product(void) {
     CalibratedKernels kernels = kernels_made_up();
     kernels.profile.gemm.dtypes[GEMM_BFLOAT16].launch_s = 1e-3;
-    const Cluster cluster = cluster_with(&kernels);
+    const Pool pool = pool_with(&kernels);
     Op op = gemm(PRECISION_BF16, 8, 1280, 1280, 1000);
     op.gemm.separate = true;
-    ASSERT_CLOSE(op_compute_s(&cluster, &op), 1e-3 + 8 * 0.5 * (1e-3 + 131.072e-6));
+    ASSERT_CLOSE(op_compute_s(&pool, &op), 1e-3 + 8 * 0.5 * (1e-3 + 131.072e-6));
 }
 
 // 4e8 bytes of a gradient added up by the product itself: half are hidden; 1e8 by a kernel that
@@ -138,42 +138,42 @@ static void short_experts_take_half_a_product(void) {
 // product, 20 ms.
 static void epilogues_add_to_products(void) {
     const CalibratedKernels kernels = kernels_made_up();
-    Cluster cluster = cluster_with(&kernels);
-    cluster.gpu.efficiency.memory_frac = 0.5;
+    Pool pool = pool_with(&kernels);
+    pool.gpu.efficiency.memory_frac = 0.5;
     Op op = square(PRECISION_BF16);
     const double product_s = LAUNCH_S + SQUARE_FLOPS / 5e13;
     op.gemm.epilogue_bytes = 4e8;
-    ASSERT_CLOSE(op_compute_s(&cluster, &op), product_s + 4e-4);
+    ASSERT_CLOSE(op_compute_s(&pool, &op), product_s + 4e-4);
     op.gemm.after_bytes = 1e8;
-    ASSERT_CLOSE(op_compute_s(&cluster, &op), product_s + 4e-4 + 2e-4);
+    ASSERT_CLOSE(op_compute_s(&pool, &op), product_s + 4e-4 + 2e-4);
     op.bytes = 1e10;
-    ASSERT_CLOSE(op_compute_s(&cluster, &op), 20e-3 + 4e-4 + 2e-4);
+    ASSERT_CLOSE(op_compute_s(&pool, &op), 20e-3 + 4e-4 + 2e-4);
 }
 
 // Products of experts run one by one: nothing hides their 4e8 bytes, 0.8 ms.
 static void epilogues_of_experts_are_exposed(void) {
     const CalibratedKernels kernels = kernels_made_up();
-    Cluster cluster = cluster_with(&kernels);
-    cluster.gpu.efficiency.memory_frac = 0.5;
+    Pool pool = pool_with(&kernels);
+    pool.gpu.efficiency.memory_frac = 0.5;
     Op op = square(PRECISION_BF16);
     op.gemm.separate = true;
     op.gemm.groups = 4;
-    const double products_s = op_compute_s(&cluster, &op);
+    const double products_s = op_compute_s(&pool, &op);
     op.gemm.epilogue_bytes = 4e8;
-    ASSERT_CLOSE(op_compute_s(&cluster, &op), products_s + 8e-4);
+    ASSERT_CLOSE(op_compute_s(&pool, &op), products_s + 8e-4);
 }
 
 // 100 of 800 W halve the rate of a product, its launch included; what moves bytes is not held back.
 static void power_limits_stretch_measured_products(void) {
     const CalibratedKernels kernels = kernels_made_up();
-    Cluster cluster = cluster_with(&kernels);
-    cluster.power_watts_per_gpu = 100;
-    cluster.gpu.efficiency.full_rate_watts = 800;
-    cluster.gpu.efficiency.light_rate_watts = 2700;
+    Pool pool = pool_with(&kernels);
+    pool.power_watts_per_gpu = 100;
+    pool.gpu.efficiency.full_rate_watts = 800;
+    pool.gpu.efficiency.light_rate_watts = 2700;
     Op bf16 = square(PRECISION_BF16), fp8 = square(PRECISION_FP8);
     bf16.gemm.after_bytes = 1e8;
-    ASSERT_CLOSE(op_compute_s(&cluster, &bf16), 2 * (LAUNCH_S + SQUARE_FLOPS / 5e13) + 1e-4);
-    ASSERT_CLOSE(op_compute_s(&cluster, &fp8), 3 * (LAUNCH_S + SQUARE_FLOPS / 8e13));
+    ASSERT_CLOSE(op_compute_s(&pool, &bf16), 2 * (LAUNCH_S + SQUARE_FLOPS / 5e13) + 1e-4);
+    ASSERT_CLOSE(op_compute_s(&pool, &fp8), 3 * (LAUNCH_S + SQUARE_FLOPS / 8e13));
 }
 
 // Measured up to 1024 rows, outputs and inputs, 10 % off. 8 x 1024 rows lie 3 octaves outside, one
@@ -186,19 +186,19 @@ static void products_outside_the_measured_are_less_certain(void) {
     kernel->residual_p90_frac = 0.1;
     kernel->surface.num_axes = 3;
     for (int a = 0; a < 3; a++) kernel->surface.axes[a] = (SurfaceAxis){"m", 2, KNOTS};
-    Cluster cluster = cluster_with(&kernels);
-    cluster.gpu.efficiency.residual_p90_frac = 0.7;
+    Pool pool = pool_with(&kernels);
+    pool.gpu.efficiency.residual_p90_frac = 0.7;
     const Op inside = gemm(PRECISION_BF16, 1, 1024, 1024, 1024);
     const Op grouped = gemm(PRECISION_BF16, 8, 1024, 1024, 1024);
     const Op deep = gemm(PRECISION_BF16, 1, 1024, 1024, 4096);
     const Op compact = gemm(PRECISION_FP32, 8, 1024, 1024, 1024);
     Op separate = grouped;
     separate.gemm.separate = true;
-    ASSERT_CLOSE(gemm_residual_p90_frac(&cluster, &inside), 0.1);
-    ASSERT_CLOSE(gemm_residual_p90_frac(&cluster, &grouped), 0.4);
-    ASSERT_CLOSE(gemm_residual_p90_frac(&cluster, &separate), 0.1);
-    ASSERT_CLOSE(gemm_residual_p90_frac(&cluster, &deep), 0.3);
-    ASSERT_CLOSE(gemm_residual_p90_frac(&cluster, &compact), 0.7);
+    ASSERT_CLOSE(gemm_residual_p90_frac(&pool, &inside), 0.1);
+    ASSERT_CLOSE(gemm_residual_p90_frac(&pool, &grouped), 0.4);
+    ASSERT_CLOSE(gemm_residual_p90_frac(&pool, &separate), 0.1);
+    ASSERT_CLOSE(gemm_residual_p90_frac(&pool, &deep), 0.3);
+    ASSERT_CLOSE(gemm_residual_p90_frac(&pool, &compact), 0.7);
 }
 
 enum { NUM_DIFFERENT = 7 };
@@ -220,12 +220,12 @@ static void prices_of_products_are_kept(void) {
     Arena arena = {0};
     CalibratedKernels plain = kernels_made_up(), kept = plain;
     kept.products = memo_new(&arena);
-    const Cluster cluster = cluster_with(&plain), with_memo = cluster_with(&kept);
+    const Pool pool = pool_with(&plain), with_memo = pool_with(&kept);
     Op ops[NUM_DIFFERENT];
     different_products(ops);
     for (int again = 0; again < 2; again++) {
         for (int i = 0; i < NUM_DIFFERENT; i++)
-            CU_ASSERT_EQUAL(op_compute_s(&with_memo, &ops[i]), op_compute_s(&cluster, &ops[i]));
+            CU_ASSERT_EQUAL(op_compute_s(&with_memo, &ops[i]), op_compute_s(&pool, &ops[i]));
         kept.profile.gemm.dtypes[GEMM_BFLOAT16].max_frac = 0.25;
         kept.profile.gemm.dtypes[GEMM_FP8].max_frac = 0.2;
     }

@@ -20,9 +20,9 @@ static Gpu core_of(CoreLaws *laws) {
 }
 
 static double op_s(const Gpu *gpu, Op op) {
-    Cluster cluster = {.gpu = *gpu};
+    Pool pool = {.gpu = *gpu};
     op.precision = PRECISION_FP32;
-    return op_compute_s(&cluster, &op);
+    return op_compute_s(&pool, &op);
 }
 
 // 2 x 100 x 200 x 400 flops at 1 GFLOP/s are 16 ms, 1 + 10/100 + 20/200 + 40/400 = 1.3 times that

@@ -73,7 +73,7 @@ static void one_micro_batch_meets_the_bound(void) {
 static void fits_to_the_byte(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING, NULL)) {
-        Gpu *gpu = &c.scenario.cluster.gpu;
+        Gpu *gpu = &test_pool(&c.scenario.cluster)->gpu;
         double missing;
         c.scenario.execution.stack.residency.allocator_slack_frac = 0;
         gpu->memory_available_bytes = ceil(case_estimate(&c, NULL).memory.device_bytes);
@@ -157,13 +157,14 @@ static void answers_are_consistent(void) {
 }
 
 static void better_machine(Cluster *cluster, int what) {
-    if (what == 0) cluster->gpu.memory_bandwidth_bytes_per_s *= 2;
+    Pool *pool = test_pool(cluster);
+    if (what == 0) pool->gpu.memory_bandwidth_bytes_per_s *= 2;
     if (what == 1)
-        for (int p = 0; p < NUM_PRECISIONS; p++) cluster->gpu.peak_flops_per_s[p] *= 2;
-    if (what == 2) cluster->nic_bytes_per_s = cluster->scale_out.bandwidth_bytes_per_s = 2e10;
-    if (what == 3) cluster->scale_up.bandwidth_bytes_per_s *= 2;
-    if (what == 4) cluster->scale_up.latency_s = cluster->scale_out.latency_s = 0;
-    if (what == 5) cluster->scale_out.p2p_latency_s = cluster->scale_up.p2p_latency_s = 0;
+        for (int p = 0; p < NUM_PRECISIONS; p++) pool->gpu.peak_flops_per_s[p] *= 2;
+    if (what == 2) pool->nic_bytes_per_s = pool->scale_out.bandwidth_bytes_per_s = 2e10;
+    if (what == 3) pool->scale_up.bandwidth_bytes_per_s *= 2;
+    if (what == 4) pool->scale_up.latency_s = pool->scale_out.latency_s = 0;
+    if (what == 5) pool->scale_out.p2p_latency_s = pool->scale_up.p2p_latency_s = 0;
 }
 
 static void better_machines_are_never_slower(void) {
@@ -235,7 +236,7 @@ static void every_preset_has_an_answer(void) {
             arena_printf(&arena, "{\"zero_stage\": 3, \"recompute\": \"full\", \"ep\": %d}", ep);
         if (case_make(&c, arena_printf(&arena, "\"%s\"", models[i].name), 1024,
                       "{\"seq_len\": 1024, \"global_batch\": 1024}", parallel)) {
-            c.scenario.cluster.gpu.memory_available_bytes = 180e9;
+            test_pool(&c.scenario.cluster)->gpu.memory_available_bytes = 180e9;
             const Estimate e = case_estimate(&c, NULL);
             CU_ASSERT_TRUE(e.fits);
             if (!e.fits) fprintf(stderr, "\n%s needs %g\n", models[i].name, e.memory.device_bytes);

@@ -123,7 +123,7 @@ static void an_all_to_all_takes_both_networks(void) {
                        .collective.kind = COLLECTIVE_ALL_TO_ALL,
                        .collective.group = GROUP_EP,
                        .collective.message_bytes = 1.6e9};
-        const PricingContext context = pricing_context(&c.scenario, &c.plan, NULL);
+        const PricingContext context = pricing_context(&c.scenario, &c.plan, 0, NULL);
         const WireTime wire = op_wire_time(&context, &op);
         ASSERT_CLOSE(wire.time_s, 0.08011);
         CU_ASSERT_DOUBLE_EQUAL(wire.latency_s, 1.1e-4, 1e-9);

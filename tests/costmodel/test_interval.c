@@ -53,11 +53,9 @@ static void more_nodes_than_measured_widen_it(void) {
         Calibration calibration = {.octave_spread = 0.3, .num_nodes = 64};
         c.scenario.calibration = &calibration;
         double part_s[NUM_PARTS] = {[PART_MEMORY] = 5, [PART_ACROSS] = 5};
-        ASSERT_CLOSE(interval_known_variance(&c.scenario, &(Plan){0}, &c.workload, part_s, 10),
-                     0.09);
+        ASSERT_CLOSE(interval_known_variance(&c.scenario, &c.plan, &c.workload, part_s, 10), 0.09);
         calibration.num_nodes = 256;
-        CU_ASSERT_EQUAL(interval_known_variance(&c.scenario, &(Plan){0}, &c.workload, part_s, 10),
-                        0);
+        CU_ASSERT_EQUAL(interval_known_variance(&c.scenario, &c.plan, &c.workload, part_s, 10), 0);
     }
     case_free(&c);
 }
@@ -72,17 +70,17 @@ static void kernels_of_others_widen_it(void) {
         CalibratedKernels kernels = {.inherited = true};
         const double part_s[NUM_PARTS] = {[PART_PRODUCTS] = 5, [PART_MEMORY] = 5};
         c.scenario.calibration = &calibration;
-        c.scenario.cluster.gpu.efficiency.residual_p90_frac = 0.329;
-        ASSERT_CLOSE(interval_known_variance(&c.scenario, &(Plan){0}, &c.workload, part_s, 10),
+        test_pool(&c.scenario.cluster)->gpu.efficiency.residual_p90_frac = 0.329;
+        ASSERT_CLOSE(interval_known_variance(&c.scenario, &c.plan, &c.workload, part_s, 10),
                      0.0025);
-        c.scenario.cluster.kernels = &kernels;
-        ASSERT_CLOSE(interval_known_variance(&c.scenario, &(Plan){0}, &c.workload, part_s, 10),
+        test_pool(&c.scenario.cluster)->kernels = &kernels;
+        ASSERT_CLOSE(interval_known_variance(&c.scenario, &c.plan, &c.workload, part_s, 10),
                      0.0125);
         kernels.foreign = true;
-        ASSERT_CLOSE(interval_known_variance(&c.scenario, &(Plan){0}, &c.workload, part_s, 10),
+        ASSERT_CLOSE(interval_known_variance(&c.scenario, &c.plan, &c.workload, part_s, 10),
                      0.0425);
         kernels.inherited = kernels.foreign = false;
-        ASSERT_CLOSE(interval_known_variance(&c.scenario, &(Plan){0}, &c.workload, part_s, 10),
+        ASSERT_CLOSE(interval_known_variance(&c.scenario, &c.plan, &c.workload, part_s, 10),
                      0.0025);
     }
     case_free(&c);

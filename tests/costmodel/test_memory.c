@@ -293,7 +293,7 @@ static void cached_memory_is_given_back(void) {
     Case c;
     if (case_make(&c, MADE_UP_GPT, 8, TRAINING, NULL)) {
         Stack *stack = &c.scenario.execution.stack;
-        double *available = &c.scenario.cluster.gpu.memory_available_bytes;
+        double *available = &test_pool(&c.scenario.cluster)->gpu.memory_available_bytes;
         stack->residency.allocator_slack_frac = 0.5;
         stack->residency.context_bytes = 1e9;
         stack->residency.comm_bytes_per_group = 0;

@@ -19,9 +19,9 @@ static Prices prices_of(Case *c) {
 }
 
 static double op_s(const Case *c, const Op *op) {
-    const PricingContext context = pricing_context(&c->scenario, &c->plan, NULL);
+    const PricingContext context = pricing_context(&c->scenario, &c->plan, 0, NULL);
     if (op->kind != OP_COLLECTIVE)
-        return op_compute_s(&c->scenario.cluster, op) + op_sync_s(&context, op);
+        return op_compute_s(&c->scenario.cluster.pools[0], op) + op_sync_s(&context, op);
     return op_collective_s(&context, op);
 }
 
@@ -354,9 +354,10 @@ static void sharding_hides_behind_compute(void) {
         const Block *layer = workload_layer_block(&c.workload, 0, PLAN_OWN);
         const Group all = plan_group(&c.plan, GROUP_ZERO);
         const Cluster *cluster = &c.scenario.cluster;
-        const double gather_s =
-            collective_s(cluster, COLLECTIVE_ALL_GATHER, all, 2 * layer->dense_parameters);
-        Gpu *gpu = &c.scenario.cluster.gpu; // first slow enough to hide all, the embedding too
+        const double gather_s = collective_s(machines_of(cluster), COLLECTIVE_ALL_GATHER, all,
+                                             2 * layer->dense_parameters);
+        Gpu *gpu = &test_pool(&c.scenario.cluster)
+                        ->gpu; // first slow enough to hide all, the embedding too
         gpu->peak_flops_per_s[PRECISION_BF16] = 1e12;
         gpu->memory_bandwidth_bytes_per_s = 1e8;
         ASSERT_CLOSE(prices_of(&c).forward[0].term_s[TERM_DP], gather_s);
@@ -380,9 +381,9 @@ static void optimizer_moves_its_bytes(void) {
         ASSERT_CLOSE(prices_of(&c).optimizer_s[0], (p / 8 * 34 + p * 4) / 1e12);
         c.scenario.parallel.zero_stage = 2;
         if (case_resolve(&c)) ASSERT_CLOSE(prices_of(&c).optimizer_s[0], p / 8 * 38 / 1e12);
-        c.scenario.cluster.gpu.efficiency.memory_frac = 0.5;
+        test_pool(&c.scenario.cluster)->gpu.efficiency.memory_frac = 0.5;
         ASSERT_CLOSE(prices_of(&c).optimizer_s[0], p / 8 * 38 / 5e11);
-        c.scenario.cluster.gpu.efficiency.memory_frac = 1;
+        test_pool(&c.scenario.cluster)->gpu.efficiency.memory_frac = 1;
         c.scenario.execution.precision = PRECISION_FP32;
         ASSERT_CLOSE(prices_of(&c).optimizer_s[0], p / 8 * 36 / 1e12);
     }

@@ -98,9 +98,9 @@ static bool pieces_make(Case *c, int pp, double whole_s, Prices *prices) {
 static double sync_s(const Case *c, int chunk, CollectiveKind kind, int n, double bytes) {
     const Chunk *parameters = &c->workload.chunks[chunk];
     const Cluster *cluster = &c->scenario.cluster;
-    return n * collective_s(cluster, kind, plan_group(&c->plan, GROUP_ZERO),
+    return n * collective_s(machines_of(cluster), kind, plan_group(&c->plan, GROUP_ZERO),
                             parameters->dense_parameters * bytes / n) +
-           n * collective_s(cluster, kind, plan_group(&c->plan, GROUP_EZERO),
+           n * collective_s(machines_of(cluster), kind, plan_group(&c->plan, GROUP_EZERO),
                             parameters->expert_parameters * bytes / n);
 }
 
@@ -220,8 +220,8 @@ static void collectives_of_the_program_are_priced(void) {
         for (int i = 0; i < program.num_collectives; i++) {
             const ProgramCollective *p = &program.collectives[i];
             ASSERT_CLOSE(prices.collective_s[i],
-                         collective_s(&c.scenario.cluster, p->kind, plan_group(&c.plan, p->group),
-                                      p->message_bytes));
+                         collective_s(machines_of(&c.scenario.cluster), p->kind,
+                                      plan_group(&c.plan, p->group), p->message_bytes));
         }
     }
     case_free(&c);

@@ -27,7 +27,7 @@ static void matrix_case(SiteCase *c) {
     for (int i = 0; i < NUM_NODES * NUM_NODES; i++) c->bytes_per_s[i] = 8e10;
     c->sites = (ClusterSites){SITE_NODE, NUM_NODES, NUM_NODES, SINGLE, ONES, c->bytes_per_s, 0};
     c->cluster = made_up_cluster(8 * NUM_NODES);
-    c->cluster.sites = &c->sites;
+    c->cluster.network.sites = &c->sites;
 }
 
 // Two groups of two nodes, 1.6e10 B/s and 1 ms between them.
@@ -44,8 +44,10 @@ static void a_uniform_matrix_is_the_plain_cluster(void) {
     const Group groups[] = {NODES, BOTH, {32, 1}, {2, 16}, {4, 4}};
     for (int kind = 0; kind < NUM_COLLECTIVES; kind++) {
         for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-            double time_s = collective_s(&c.cluster, (CollectiveKind)kind, groups[i], 4e9);
-            CU_ASSERT_EQUAL(time_s, collective_s(&plain, (CollectiveKind)kind, groups[i], 4e9));
+            double time_s =
+                collective_s(machines_of(&c.cluster), (CollectiveKind)kind, groups[i], 4e9);
+            CU_ASSERT_EQUAL(
+                time_s, collective_s(machines_of(&plain), (CollectiveKind)kind, groups[i], 4e9));
         }
     }
 }
@@ -56,13 +58,16 @@ static void a_ring_is_as_slow_as_its_slowest_pair(void) {
     SiteCase c;
     matrix_case(&c);
     c.bytes_per_s[1 * NUM_NODES + 2] = 2e10;
-    ASSERT_CLOSE(collective_s(&c.cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9), 1e-4 + 4e-5 + 1.2);
-    CU_ASSERT_EQUAL(
-        sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, BOTH, 8, all_ranks(&c.cluster)), 1);
+    ASSERT_CLOSE(collective_s(machines_of(&c.cluster), COLLECTIVE_ALL_GATHER, NODES, 4e9),
+                 1e-4 + 4e-5 + 1.2);
+    CU_ASSERT_EQUAL(sites_slowdown(machines_of(&c.cluster), COLLECTIVE_ALL_GATHER, BOTH, 8,
+                                   all_ranks(&c.cluster.pools[0])),
+                    1);
     matrix_case(&c);
     c.bytes_per_s[2 * NUM_NODES + 1] = 2e10;
-    CU_ASSERT_EQUAL(
-        sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, NODES, 1, all_ranks(&c.cluster)), 1);
+    CU_ASSERT_EQUAL(sites_slowdown(machines_of(&c.cluster), COLLECTIVE_ALL_GATHER, NODES, 1,
+                                   all_ranks(&c.cluster.pools[0])),
+                    1);
 }
 
 // 8 x 8 pairs of ranks on nodes 2 and 3, each with an eighth of a NIC: 8e10 of the 4e10 B/s there
@@ -71,11 +76,12 @@ static void an_all_to_all_reaches_every_pair(void) {
     SiteCase c;
     matrix_case(&c);
     c.bytes_per_s[2 * NUM_NODES + 3] = 4e10;
-    ASSERT_CLOSE(collective_s(&c.cluster, COLLECTIVE_ALL_TO_ALL, BOTH, 16e9), 1e-4 + 1e-5 + 1.6);
+    ASSERT_CLOSE(collective_s(machines_of(&c.cluster), COLLECTIVE_ALL_TO_ALL, BOTH, 16e9),
+                 1e-4 + 1e-5 + 1.6);
     // Over all nodes: 24 partners, 64 pairs of 1e10 / 24 are 2.7e10 of 4e10.
-    CU_ASSERT_EQUAL(
-        sites_slowdown(&c.cluster, COLLECTIVE_ALL_TO_ALL, (Group){32, 1}, 8, all_ranks(&c.cluster)),
-        1);
+    CU_ASSERT_EQUAL(sites_slowdown(machines_of(&c.cluster), COLLECTIVE_ALL_TO_ALL, (Group){32, 1},
+                                   8, all_ranks(&c.cluster.pools[0])),
+                    1);
 }
 
 // Rings over the nodes cross from one group to the other and back: 8 GPUs share 1.6e10 B/s each way
@@ -84,12 +90,14 @@ static void an_all_to_all_reaches_every_pair(void) {
 static void groups_share_what_is_between_them(void) {
     SiteCase c;
     groups_case(&c);
-    ASSERT_CLOSE(collective_s(&c.cluster, COLLECTIVE_ALL_GATHER, NODES, 4e9),
+    ASSERT_CLOSE(collective_s(machines_of(&c.cluster), COLLECTIVE_ALL_GATHER, NODES, 4e9),
                  1e-4 + 4e-5 + 2e-3 + 1.5);
-    ASSERT_CLOSE(collective_s(&c.cluster, COLLECTIVE_ALL_REDUCE, NODES, 4e9),
+    ASSERT_CLOSE(collective_s(machines_of(&c.cluster), COLLECTIVE_ALL_REDUCE, NODES, 4e9),
                  1e-4 + 4e-5 + 4e-3 + 3);
-    ASSERT_CLOSE(collective_s(&c.cluster, COLLECTIVE_BROADCAST, NODES, 4e9), 1e-4 + 1e-3 + 2);
-    ASSERT_CLOSE(collective_s(&c.cluster, COLLECTIVE_ALL_TO_ALL, BOTH, 16e9), 1e-4 + 1e-5 + 0.8);
+    ASSERT_CLOSE(collective_s(machines_of(&c.cluster), COLLECTIVE_BROADCAST, NODES, 4e9),
+                 1e-4 + 1e-3 + 2);
+    ASSERT_CLOSE(collective_s(machines_of(&c.cluster), COLLECTIVE_ALL_TO_ALL, BOTH, 16e9),
+                 1e-4 + 1e-5 + 0.8);
 }
 
 // A stage of 16 GPUs in each group: all 16 share what is between them. On 4 nodes of a matrix, 8
@@ -127,9 +135,11 @@ static void stages_that_alternate_meet_in_their_group(void) {
     const Group group = plan_group(&plan, GROUP_DP);
     for (int stage = 0; stage < 2; stage++) {
         const RankSpan ranks = plan_stage_span(&plan, stage);
-        ASSERT_CLOSE(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, group, 1, ranks), 5);
-        CU_ASSERT_DOUBLE_EQUAL(sites_latency_s(&c.cluster, COLLECTIVE_ALL_GATHER, group, ranks),
-                               2e-3, 1e-12);
+        ASSERT_CLOSE(
+            sites_slowdown(machines_of(&c.cluster), COLLECTIVE_ALL_GATHER, group, 1, ranks), 5);
+        CU_ASSERT_DOUBLE_EQUAL(
+            sites_latency_s(machines_of(&c.cluster), COLLECTIVE_ALL_GATHER, group, ranks), 2e-3,
+            1e-12);
     }
 }
 
@@ -141,11 +151,13 @@ static void faster_pairs_are_never_slower(void) {
     for (int kind = 0; kind < NUM_COLLECTIVES; kind++) {
         const Group groups[] = {NODES, BOTH, {32, 1}, {2, 16}};
         for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
-            double time_s = collective_s(&c.cluster, (CollectiveKind)kind, groups[g], 4e9);
+            double time_s =
+                collective_s(machines_of(&c.cluster), (CollectiveKind)kind, groups[g], 4e9);
             for (int i = 0; i < NUM_NODES * NUM_NODES; i++) {
                 double before = c.bytes_per_s[i];
                 c.bytes_per_s[i] *= 2;
-                CU_ASSERT(collective_s(&c.cluster, (CollectiveKind)kind, groups[g], 4e9) <= time_s);
+                CU_ASSERT(collective_s(machines_of(&c.cluster), (CollectiveKind)kind, groups[g],
+                                       4e9) <= time_s);
                 c.bytes_per_s[i] = before;
             }
         }
@@ -165,12 +177,13 @@ static void a_placement_is_a_matrix_in_another_order(void) {
     for (int i = 0; i < NUM_NODES * NUM_NODES; i++)
         moved.bytes_per_s[i] =
             placed.bytes_per_s[ORDER[i / NUM_NODES] * NUM_NODES + ORDER[i % NUM_NODES]];
-    placed.cluster.order = node_order_new(ORDER, NUM_NODES, &arena);
+    placed.cluster.network.order = node_order_new(ORDER, NUM_NODES, &arena);
     const Group groups[] = {NODES, BOTH, {32, 1}, {2, 16}, {2, 8}};
     for (int kind = 0; kind < NUM_COLLECTIVES; kind++)
         for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
-            CU_ASSERT_EQUAL(collective_s(&placed.cluster, (CollectiveKind)kind, groups[g], 4e9),
-                            collective_s(&moved.cluster, (CollectiveKind)kind, groups[g], 4e9));
+            CU_ASSERT_EQUAL(
+                collective_s(machines_of(&placed.cluster), (CollectiveKind)kind, groups[g], 4e9),
+                collective_s(machines_of(&moved.cluster), (CollectiveKind)kind, groups[g], 4e9));
     const Plan plan = {.tp = 8, .cp = 1, .dp = 1, .pp = 4};
     for (int rank = 0; rank < 4; rank++)
         CU_ASSERT_EQUAL(ranks_slowdown(&placed.cluster, &plan, rank, (rank + 1) % 4),
@@ -186,11 +199,12 @@ static void placed_nodes_share_what_is_between_their_groups(void) {
     SiteCase c;
     Arena arena = {0};
     groups_case(&c);
-    const RankSpan all = all_ranks(&c.cluster), first = {.num = 16};
-    ASSERT_CLOSE(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, NODES, 1, all), 5);
-    c.cluster.order = node_order_new(ORDER, NUM_NODES, &arena);
-    ASSERT_CLOSE(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, NODES, 1, all), 10);
-    ASSERT_CLOSE(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, (Group){2, 8}, 1, first), 5);
+    const RankSpan all = all_ranks(&c.cluster.pools[0]), first = {.num = 16};
+    ASSERT_CLOSE(sites_slowdown(machines_of(&c.cluster), COLLECTIVE_ALL_GATHER, NODES, 1, all), 5);
+    c.cluster.network.order = node_order_new(ORDER, NUM_NODES, &arena);
+    ASSERT_CLOSE(sites_slowdown(machines_of(&c.cluster), COLLECTIVE_ALL_GATHER, NODES, 1, all), 10);
+    ASSERT_CLOSE(
+        sites_slowdown(machines_of(&c.cluster), COLLECTIVE_ALL_GATHER, (Group){2, 8}, 1, first), 5);
     arena_free(&arena);
 }
 
@@ -201,8 +215,9 @@ static void a_stage_pays_for_its_own_links(void) {
     c.bytes_per_s[2 * NUM_NODES + 3] = 2e10;
     for (int stage = 0; stage < 2; stage++) {
         const RankSpan ranks = {.first = 16 * stage, .num = 16};
-        CU_ASSERT_EQUAL(sites_slowdown(&c.cluster, COLLECTIVE_ALL_GATHER, (Group){2, 8}, 1, ranks),
-                        stage == 0 ? 1 : 4);
+        CU_ASSERT_EQUAL(
+            sites_slowdown(machines_of(&c.cluster), COLLECTIVE_ALL_GATHER, (Group){2, 8}, 1, ranks),
+            stage == 0 ? 1 : 4);
     }
 }
 
@@ -212,8 +227,8 @@ static void known_slowdowns_are_taken(void) {
     matrix_case(&c);
     const Plan plan = {.tp = 8, .cp = 1, .dp = 1, .pp = 4};
     const KnownSlowdown known = {message_traffic(&plan, 2, 1), 7};
-    c.cluster.known = &known;
-    c.cluster.num_known = 1;
+    c.cluster.network.known = &known;
+    c.cluster.network.num_known = 1;
     CU_ASSERT_EQUAL(ranks_network_slowdown(&c.cluster, &plan, 1, 2), 7);
     CU_ASSERT_EQUAL(ranks_network_slowdown(&c.cluster, &plan, 2, 3), 1);
 }

@@ -83,7 +83,8 @@ static void scenario_make(const char *model, const char *cluster, const char *tr
                           const char *parallel, Arena *arena, Scenario *out) {
     const char *text = scenario_text(arena, model, cluster, training, parallel);
     CU_ASSERT_EQUAL_FATAL(scenario_of(text, arena, out).code, STATUS_OK);
-    out->cluster.gpu.memory_available_bytes = 1e15;
+    Pool *pools = test_pool(&out->cluster);
+    for (int i = 0; i < out->cluster.num_pools; i++) pools[i].gpu.memory_available_bytes = 1e15;
 }
 
 // Compares about `wanted` configurations of a scenario's space. Recomputed are all layers, or every
@@ -231,7 +232,7 @@ static void it_is_so_where_links_between_nodes_differ(void) {
         if (i < 2) matrix_case(matrix, MATRIX_LOG_NORMAL, 7, 2, &scenario.cluster);
         const int before = seen.num;
         configurations_compare(&scenario, 60, &seen);
-        scenario.cluster.order = node_order_new(ORDER, 6, &arena);
+        scenario.cluster.network.order = node_order_new(ORDER, 6, &arena);
         configurations_compare(&scenario, 60, &seen);
         CU_ASSERT(seen.num > before + 20);
     }

@@ -76,13 +76,13 @@ static void collectives_are_of_their_machines(void) {
         const Program *program = &joined.parts.program;
         for (int i = 0; i < program->num_collectives; i++) {
             const ProgramCollective *c = &program->collectives[i];
-            const GroupCase *own = &like[c->machines];
+            const GroupCase *own = &like[c->pool];
             for (int k = 0; k < own->parts.program.num_collectives; k++) {
                 const ProgramCollective *other = &own->parts.program.collectives[k];
                 if (other->name != c->name || other->message_bytes != c->message_bytes) continue;
                 CU_ASSERT_EQUAL(joined.parts.prices.collective_s[i],
                                 own->parts.prices.collective_s[k]);
-                num_found[c->machines]++;
+                num_found[c->pool]++;
             }
         }
         CU_ASSERT(num_found[0] >= 2 && num_found[1] >= 2);
@@ -115,9 +115,9 @@ static void rates_are_those_of_the_mean_gpu(void) {
     GroupCase c;
     if (case_of(&c, JOINED(H100("16"), A100("a100-sxm-80g", "8")), "{\"tp\": 8, \"pp\": 3}")) {
         const Estimate *e = &c.estimate;
-        const Cluster *groups = c.scenario.cluster.groups;
-        double peaks = 16 * groups[0].gpu.peak_flops_per_s[PRECISION_BF16] +
-                       8 * groups[1].gpu.peak_flops_per_s[PRECISION_BF16];
+        const Pool *pools = c.scenario.cluster.pools;
+        double peaks = 16 * pools[0].gpu.peak_flops_per_s[PRECISION_BF16] +
+                       8 * pools[1].gpu.peak_flops_per_s[PRECISION_BF16];
         ASSERT_CLOSE(e->usd_per_1e9_tokens, (16 * 3 + 8 * 1) / 3600. / e->tokens_per_s * 1e9);
         ASSERT_CLOSE(e->mfu_frac, e->model_flops_per_s_per_gpu * 24 / peaks);
     }
@@ -128,7 +128,7 @@ static void rates_are_those_of_the_mean_gpu(void) {
 static void the_worst_rank_is_the_fullest(void) {
     GroupCase c;
     if (case_of(&c, JOINED(H100("8"), A100("a100-sxm-40g", "8")), "{\"tp\": 8, \"pp\": 2}")) {
-        double own = c.scenario.cluster.groups[1].gpu.memory_available_bytes;
+        double own = c.scenario.cluster.pools[1].gpu.memory_available_bytes;
         CU_ASSERT_EQUAL(c.estimate.memory_rank, 1);
         CU_ASSERT_EQUAL(c.estimate.memory_available_bytes, own);
         CU_ASSERT_EQUAL(rank_memory_available_bytes(&c.scenario, &c.plan, 1), own);

@@ -71,7 +71,7 @@ static Job job_at(const Grid *grid, int number) {
         .model = grid->models[model],
         .schedule = SCHEDULE_NAMES[schedule],
         .node_gpus = machine->num_gpus,
-        .precision = machine->gpu.peak_flops_per_s[PRECISION_BF16] > 0 ? "bf16" : "fp16",
+        .precision = machine->pools[0].gpu.peak_flops_per_s[PRECISION_BF16] > 0 ? "bf16" : "fp16",
         .tp = 1 << turn % 4,
         .pp = 2 << turn / 4 % 3,
         .dp = order == ORDER_PP_DP ? 2 << turn / 12 % 2 : 1 << turn / 12 % 2,
@@ -180,7 +180,7 @@ static Status clusters_read(Grid *grid, Arena *arena) {
     for (int i = 0; i < num_names; i++) {
         Cluster *machine = &grid->machines[grid->num_clusters];
         TRY(machine_read(names[i], arena, machine));
-        if (!grid->wired || machine->wires) clusters[grid->num_clusters++] = names[i];
+        if (!grid->wired || machine->pools[0].wires) clusters[grid->num_clusters++] = names[i];
     }
     grid->clusters = clusters;
     return status_ok();

@@ -217,7 +217,8 @@ static LawVerdict listed_check(const DrawnScenario *drawn, KernelShelf *shelf, D
         if (status.code != STATUS_OK)
             return law_broken(arena, "plan %d is refused: %s", i + 1, status.text);
         // Search and estimate ask for room with a probability of their own.
-        alone.scenario.fit_deviates = planner_limited(&drawn->scenario, &options).fit_deviates;
+        alone.scenario.fit_deviates =
+            planner_limited(&drawn->scenario, &options, arena).fit_deviates;
         const char *planned = text_of(estimate_to_json(&entry->estimate, &entry->plan), arena);
         const char *differs = first_difference(planned, estimate_text(&alone, arena), arena);
         if (differs) return law_broken(arena, "plan %d and alone: %s", i + 1, differs);

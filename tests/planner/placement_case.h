@@ -55,7 +55,7 @@ static inline double case_rate(MatrixKind kind, uint64_t seed, int from, int to,
 static inline void matrix_case(MatrixCase *c, MatrixKind kind, uint64_t seed, int stage,
                                Cluster *cluster) {
     const int n = cluster->num_nodes;
-    const double nominal = cluster->nics_per_node * cluster->nic_bytes_per_s;
+    const double nominal = cluster->pools[0].nics_per_node * cluster->pools[0].nic_bytes_per_s;
     for (int i = 0; i < n; i++) {
         c->site_of_node[i] = c->planted[i] = i;
         c->ones[i] = 1;
@@ -75,5 +75,5 @@ static inline void matrix_case(MatrixCase *c, MatrixKind kind, uint64_t seed, in
                               .site_of_node = c->site_of_node,
                               .num_nodes_of = c->ones,
                               .bytes_per_s = c->bytes_per_s};
-    cluster->sites = &c->sites;
+    cluster->network.sites = &c->sites;
 }

@@ -66,7 +66,7 @@ static void a_neighbour_has_the_split_that_fits(void) {
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
     CU_ASSERT_EQUAL_FATAL(plan_resolve(&scenario, &arena, &plan).code, STATUS_OK);
     const PlannerOptions options = {.fit_probability_frac = 0.5};
-    const Scenario limited = planner_limited(&scenario, &options);
+    const Scenario limited = planner_limited(&scenario, &options, &arena);
     EightStages seen = {.scenario = &limited};
     neighbours_visit(&limited, &plan, eight_stages_note, &seen);
     CU_ASSERT(seen.even_missing_bytes > 1e9);

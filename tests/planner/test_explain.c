@@ -1,6 +1,7 @@
 #include "planner/why/explain.h"
 
 #include "tests/planner/planner_case.h"
+#include "tests/support.h"
 
 #include <CUnit/CUnit.h>
 
@@ -96,8 +97,8 @@ static void what_two_plans_share_cancels(void) {
 }
 
 static void other_kernels_have_errors_of_their_own(void) {
-    Scenario scenario = {0};
-    scenario.cluster.gpu.efficiency.residual_median_frac = 0.05;
+    const Pool pool = {.gpu.efficiency.residual_median_frac = 0.05};
+    const Scenario scenario = {.cluster = test_cluster(&pool)};
     PlannedEntry a = entry_of(10, 1, 60e9), b = entry_of(10.2, 1, 60e9);
     b.plan.tp = 2;
     // e = 0.05 x 1.9001 / sqrt(8) = 0.03359; e^2 (10^2 + 10.2^2) = 0.23022;

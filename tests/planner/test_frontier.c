@@ -119,7 +119,8 @@ static void the_frontier_is_that_of_pricing_everything(void) {
         Arena arena = {0};
         Scenario scenario;
         CU_ASSERT_EQUAL_FATAL(case_scenario(number, &arena, &scenario).code, STATUS_OK);
-        if (number % 3 == 0) scenario.cluster.gpu.idle_power_watts = 1e5; // waiting costs as much
+        if (number % 3 == 0)
+            test_pool(&scenario.cluster)->gpu.idle_power_watts = 1e5; // waiting costs as much
         const PlannerOptions options = {.max_memory_bytes = case_memory_bytes(number, &scenario),
                                         .robust = number % 4 == 1,
                                         .num_threads = 1 + number % 2,
@@ -131,7 +132,7 @@ static void the_frontier_is_that_of_pricing_everything(void) {
         CU_ASSERT_EQUAL(stats->considered,
                         stats->pruned_by_memory + stats->pruned_by_bound + stats->priced);
         if (result.num_entries > 0) {
-            const Scenario limited = planner_limited(&scenario, &options);
+            const Scenario limited = planner_limited(&scenario, &options, &arena);
             Check check = check_all(&limited, &result);
             CU_ASSERT_TRUE(stats->optimal);
             CU_ASSERT_EQUAL(check.num_uncovered, 0);

@@ -39,11 +39,11 @@ static void gradients_cross_the_link_between_the_groups(void) {
     Scenario scenario;
     job_load(8, 4, 32, &arena, &scenario);
     const double bytes = 4 * model_num_parameters(&scenario.model);
-    const double latency_s = 2 * (scenario.cluster.scale_out.latency_s + 2e-5);
+    const double latency_s = 2 * (scenario.cluster.pools[0].scale_out.latency_s + 2e-5);
     CU_ASSERT_DOUBLE_EQUAL(replicas_exchange_s(&scenario), bytes / 12.5e9 + latency_s, 1e-9);
     // A NIC of 25 GB/s would do, two groups' worth of it, were it as fast as it says.
     job_load(8, 1, 32, &arena, &scenario);
-    const double efficiency = cluster_group(&scenario.cluster, 1)->scale_out.efficiency_frac;
+    const double efficiency = scenario.cluster.pools[1].scale_out.efficiency_frac;
     CU_ASSERT(efficiency > 0.5);
     CU_ASSERT_DOUBLE_EQUAL(replicas_exchange_s(&scenario), bytes / 12.5e9 + latency_s, 1e-9);
     arena_free(&arena);

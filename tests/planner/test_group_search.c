@@ -55,7 +55,7 @@ static void the_best_are_those_of_pricing_every_split(void) {
         Scenario scenario;
         CU_ASSERT_EQUAL_FATAL(group_case(number, &arena, &scenario).code, STATUS_OK);
         PlannerResult any;
-        if (scenario.cluster.groups &&
+        if (scenario.cluster.num_pools > 1 &&
             planner_search(&scenario, &(PlannerOptions){.top = 1}, &arena, &any).code ==
                 STATUS_OK) {
             PlannerOptions options = {
@@ -173,7 +173,7 @@ static void no_split_of_any_plan_in_any_order_is_faster(void) {
         Arena arena = {0};
         Scenario scenario;
         CU_ASSERT_EQUAL_FATAL(group_case(number, &arena, &scenario).code, STATUS_OK);
-        if (cluster_num_groups(&scenario.cluster) == 2 && scenario.model.num_layers < 7) {
+        if (scenario.cluster.num_pools == 2 && scenario.model.num_layers < 7) {
             scenario.parallel.vpp = 1;
             scenario.parallel.micro_batch = 1;
             const PlannerOptions options = {.top = 1,
@@ -265,7 +265,8 @@ static void an_answer_is_a_scenario_with_the_same_step(void) {
                 CU_ASSERT_EQUAL(estimate.step_time_s, entry->estimate.step_time_s);
                 CU_ASSERT_EQUAL(estimate.memory.device_bytes, entry->estimate.memory.device_bytes);
                 const Scenario own = group_plan_scenario(&scenario, &entry->plan, &arena);
-                CU_ASSERT_STRING_EQUAL(own.cluster.gpu.name, again.cluster.gpu.name);
+                CU_ASSERT_STRING_EQUAL(own.cluster.pools[0].gpu.name,
+                                       again.cluster.pools[0].gpu.name);
                 num_moved += entry->plan.node_order != NULL;
                 cJSON_free(text);
                 cJSON_Delete(document);

@@ -5,6 +5,7 @@
 #include "planner/harvest/harvest_family.h"
 #include "planner/harvest/loose.h"
 #include "tests/planner/planner_case.h"
+#include "tests/support.h"
 
 #include <CUnit/CUnit.h>
 #include <math.h>
@@ -19,7 +20,7 @@ typedef struct {
 static void case_open(int number, Arena *arena, Scenario *scenario, Case *out) {
     Status status = case_scenario(number, arena, scenario);
     CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-    scenario->cluster.gpu.memory_available_bytes = case_memory_bytes(number, scenario);
+    test_pool(&scenario->cluster)->gpu.memory_available_bytes = case_memory_bytes(number, scenario);
     *out = (Case){.scenario = scenario};
     space_build(scenario, arena, &out->space);
     out->split_bound_s = ARENA_ARRAY(arena, out->space.num_splits, double);
@@ -251,7 +252,8 @@ static void more_recomputed_layers_take_longer_and_have_a_falling_floor(void) {
         Scenario scenario;
         Case c;
         case_open(number, &arena, &scenario, &c);
-        scenario.cluster.gpu.memory_available_bytes /= 2; // so that the floor misses too
+        test_pool(&scenario.cluster)->gpu.memory_available_bytes /=
+            2; // so that the floor misses too
         l.scenario = &scenario;
         for (int split = 0; split < c.space.num_splits; split += 1 + number % 3)
             space_visit(&c.space, split, &arena, layers_check, &l);

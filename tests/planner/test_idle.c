@@ -14,7 +14,7 @@ static const PlannerOptions ONE = {.top = 1};
 static Status search_on(const Scenario *scenario, int num_gpus, const PlannerOptions *options,
                         Arena *arena, Scenario *used, PlannerResult *out) {
     Scenario sized = *scenario;
-    sized.cluster = cluster_with_gpus(&scenario->cluster, num_gpus);
+    sized.cluster = cluster_with_gpus(&scenario->cluster, num_gpus, arena);
     return planner_search_idle(&sized, options, arena, used, out);
 }
 
@@ -37,7 +37,8 @@ static void more_gpus_never_make_the_best_plan_slower(void) {
             CU_ASSERT(step_s <= least_s * (1 + 1e-9));
             if (step_s > least_s * (1 + 1e-9))
                 fprintf(stderr, "case %d: %g s on %d GPUs, %g s on %d of nodes of %d\n", number,
-                        step_s, num_gpus, least_s, least_gpus, scenario.cluster.whole_node_gpus);
+                        step_s, num_gpus, least_s, least_gpus,
+                        scenario.cluster.pools[0].whole_node_gpus);
             num_compared += isfinite(least_s);
             num_idle += used.cluster.idle_gpus > 0;
             if (step_s < least_s) least_gpus = num_gpus;

@@ -71,7 +71,7 @@ static void memory_between(Job *job, int lean, int rich) {
         const Workload workload = workload_build(&job->scenario, plan, &job->arena);
         bytes += estimate_memory(&job->scenario, plan, &workload, &missing).counted_bytes / 2;
     }
-    job->scenario.cluster.gpu.memory_available_bytes = bytes;
+    test_pool(&job->scenario.cluster)->gpu.memory_available_bytes = bytes;
 }
 
 // --- The stage's problem says what the estimator says

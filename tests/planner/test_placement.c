@@ -161,11 +161,11 @@ static void groups_are_kept_together(void) {
 // 6 nodes on leaves of 4 and 2 with an eighth of their uplinks: a stage of three fits on the first.
 static void rings_stay_on_their_leaves(void) {
     PlacementCase *c = case_new(6, MATRIX_LOG_NORMAL, 1, "{\"tp\": 8, \"pp\": 2}", 3);
-    c->scenario.cluster.sites = NULL;
-    c->scenario.cluster.topology = TOPOLOGY_FAT_TREE;
+    c->scenario.cluster.network.sites = NULL;
+    test_pool(&c->scenario.cluster)->topology = TOPOLOGY_FAT_TREE;
     CU_ASSERT_STRING_EQUAL(placement_obstacle(&c->scenario),
                            "the links between its nodes are alike");
-    c->scenario.cluster.oversubscription = 8;
+    test_pool(&c->scenario.cluster)->oversubscription = 8;
     CU_ASSERT_PTR_NULL(placement_obstacle(&c->scenario));
     check_exhaustive(c);
     case_free(c);
@@ -254,7 +254,7 @@ static void check_moves(PlacementCase *c) {
         check_state(&state, &fresh);
     }
     Cluster placed = c->scenario.cluster;
-    placed.order = node_order_new(state.node_of_block, n, arena);
+    placed.network.order = node_order_new(state.node_of_block, n, arena);
     for (int i = 0; i < links.num_traffics; i++)
         CU_ASSERT_DOUBLE_EQUAL(
             state.most[i],
@@ -285,13 +285,14 @@ static void obstacles_are_named(void) {
     other.parallel.num_placement = 4;
     CU_ASSERT_STRING_EQUAL(placement_obstacle(&other), "the scenario states the placement");
     other = c->scenario;
-    other.cluster.sites = NULL;
+    other.cluster.network.sites = NULL;
     CU_ASSERT_STRING_EQUAL(placement_obstacle(&other), "the links between its nodes are alike");
     other = c->scenario;
-    other.cluster.domain_gpus = 16;
+    test_pool(&other.cluster)->domain_gpus = 16;
     CU_ASSERT_STRING_EQUAL(placement_obstacle(&other), "its scale-up domains span nodes");
     other = c->scenario;
-    other.cluster.groups = &c->scenario.cluster;
+    const Pool two[2] = {c->scenario.cluster.pools[0], c->scenario.cluster.pools[0]};
+    other.cluster = cluster_of_pools("two", two, 2, &c->scenario.cluster.network);
     CU_ASSERT_STRING_EQUAL(placement_obstacle(&other), "its groups are of different machines");
     case_free(c);
 }

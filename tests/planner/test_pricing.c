@@ -2,6 +2,7 @@
 #include "planner/search/pricing.h"
 
 #include "tests/planner/planner_case.h"
+#include "tests/support.h"
 
 #include <CUnit/CUnit.h>
 #include <math.h>
@@ -43,7 +44,7 @@ static void a_raised_candidate_has_the_value_of_its_estimate(void) {
         Space space;
         Status status = case_scenario(number, &arena, &scenario);
         CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-        scenario.cluster.price_usd_per_gpu_hour = 2;
+        test_pool(&scenario.cluster)->price_usd_per_gpu_hour = 2;
         space_build(&scenario, &arena, &space);
         const PlanObjective objective = (PlanObjective)(number % NUM_OBJECTIVES);
         const HarvestTask task = {.space = &space,

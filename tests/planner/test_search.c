@@ -271,7 +271,7 @@ static void objectives_choose_what_they_name(void) {
         CU_ASSERT(of[OBJECTIVE_ENERGY].joules_per_token <= of[o].joules_per_token);
         CU_ASSERT(of[OBJECTIVE_MEMORY].memory.device_bytes <= of[o].memory.device_bytes);
     }
-    scenario.cluster.price_usd_per_gpu_hour = 0;
+    test_pool(&scenario.cluster)->price_usd_per_gpu_hour = 0;
     PlannerResult result;
     ASSERT_REFUSED(
         planner_search(&scenario, &(PlannerOptions){.objective = OBJECTIVE_COST}, &arena, &result),

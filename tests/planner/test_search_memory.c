@@ -24,7 +24,7 @@ static void what_is_cached_is_needed_by_half(void) {
         const Evidence certain = {0};
         const PlannerOptions even = {.top = 1, .brief = true, .fit_probability_frac = 0.5};
         const PlannerOptions sure = {.top = 1, .brief = true, .fit_probability_frac = 0.9};
-        double *available = &c.scenario.cluster.gpu.memory_available_bytes;
+        double *available = &test_pool(&c.scenario.cluster)->gpu.memory_available_bytes;
         stack_bare(&c.scenario.execution.stack);
         c.scenario.execution.stack.residency.allocator_slack_frac = 0.5;
         c.scenario.evidence = &certain;

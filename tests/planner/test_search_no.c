@@ -42,15 +42,15 @@ static void the_closest_miss_is_the_closest(void) {
                     STATUS_OK);
     CU_ASSERT(result.num_entries == 0 && result.miss.missing_bytes > 0);
     CU_ASSERT_EQUAL(case_num_layers(&result.miss.plan), 80);
-    Scenario larger = planner_limited(&scenario, &options);
-    double *available = &larger.cluster.gpu.memory_available_bytes;
+    Scenario larger = planner_limited(&scenario, &options, &arena);
+    double *available = &test_pool(&larger.cluster)->gpu.memory_available_bytes;
     double missing_bytes;
     const Workload workload = workload_build(&larger, &result.miss.plan, &arena);
     estimate_memory(&larger, &result.miss.plan, &workload, &missing_bytes);
     CU_ASSERT_DOUBLE_EQUAL(missing_bytes, result.miss.missing_bytes, 1);
     *available += missing_bytes + 1;
     CU_ASSERT_TRUE(relax_reaches(&larger, HARVEST_FIT, 1, &arena, NULL));
-    *available -= 1 + 0.005 * used.cluster.gpu.memory_available_bytes;
+    *available -= 1 + 0.005 * used.cluster.pools[0].gpu.memory_available_bytes;
     CU_ASSERT_FALSE(relax_reaches(&larger, HARVEST_FIT, 1, &arena, NULL));
     CU_ASSERT_EQUAL(case_search(&larger, &options, &arena).num_entries, 0);
     // Which kept the bytes that stages of ten layers need without recomputation.

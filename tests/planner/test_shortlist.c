@@ -77,7 +77,7 @@ static void no_plan_is_faster_on_slower_links(void) {
         Arena arena = {0};
         Scenario scenario;
         if (case_scenario(number, &arena, &scenario).code == STATUS_OK &&
-            scenario.cluster.num_gpus > scenario.cluster.gpus_per_node) {
+            scenario.cluster.num_gpus > scenario.cluster.pools[0].gpus_per_node) {
             const int path = number % NUM_PATHS;
             Space space;
             Law law = {.every = 199};

@@ -4,6 +4,7 @@
 
 #include "planner/harvest/loose.h"
 #include "tests/planner/planner_case.h"
+#include "tests/support.h"
 
 #include <CUnit/CUnit.h>
 #include <math.h>
@@ -89,7 +90,8 @@ static void a_sketch_is_below_bound_and_memory_of_small_jobs(void) {
         Scenario scenario;
         CU_ASSERT_EQUAL_FATAL(case_scenario(number, &arena, &scenario).code, STATUS_OK);
         scenario.fit_deviates = number % 3;
-        scenario.cluster.gpu.memory_available_bytes = case_memory_bytes(number, &scenario) / 2;
+        test_pool(&scenario.cluster)->gpu.memory_available_bytes =
+            case_memory_bytes(number, &scenario) / 2;
         space_check(&scenario, 1 + number % 3, &c);
         arena_free(&arena);
     }
@@ -110,7 +112,7 @@ static void a_sketch_is_below_bound_and_memory_of_presets(void) {
             const Status status = case_preset(MODELS[i], "dgx-h100:2", 2048, 32,
                                               i == 5 ? NULL : PARALLEL[k], &arena, &scenario);
             CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-            scenario.cluster.gpu.memory_available_bytes = i == 4 ? 300e9 : 20e9;
+            test_pool(&scenario.cluster)->gpu.memory_available_bytes = i == 4 ? 300e9 : 20e9;
             space_check(&scenario, 7 + 6 * i, &c);
             arena_free(&arena);
         }

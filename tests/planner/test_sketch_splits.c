@@ -7,6 +7,7 @@
 #include "planner/stages/interleaved_bound.h"
 #include "planner/stages/split_bound.h"
 #include "tests/planner/planner_case.h"
+#include "tests/support.h"
 
 #include <CUnit/CUnit.h>
 #include <math.h>
@@ -141,7 +142,8 @@ static void no_split_of_small_jobs_is_below_what_is_said(void) {
         Scenario scenario;
         CU_ASSERT_EQUAL_FATAL(case_scenario(number, &arena, &scenario).code, STATUS_OK);
         scenario.fit_deviates = number % 3;
-        scenario.cluster.gpu.memory_available_bytes = case_memory_bytes(number, &scenario) / 2;
+        test_pool(&scenario.cluster)->gpu.memory_available_bytes =
+            case_memory_bytes(number, &scenario) / 2;
         space_look(&scenario, 19, &c);
         arena_free(&arena);
     }
@@ -160,7 +162,7 @@ static void no_split_of_presets_is_below_what_is_said(void) {
         const Status status =
             case_preset(MODELS[i / 3], "dgx-h100:4", 2048, 64, PARALLEL[i % 3], &arena, &scenario);
         CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
-        scenario.cluster.gpu.memory_available_bytes = i / 3 == 4 ? 300e9 : 20e9;
+        test_pool(&scenario.cluster)->gpu.memory_available_bytes = i / 3 == 4 ? 300e9 : 20e9;
         space_look(&scenario, 127, &c);
         arena_free(&arena);
     }

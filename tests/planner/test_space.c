@@ -101,8 +101,8 @@ static int count_chunks(const Scenario *s, Plan *p) {
 // networks have no switchless ones of, and not where tp fills it; with cp only where it is stated.
 static int count_orders(const Scenario *s, Plan *p) {
     const bool alike = p->pp == 1 || p->dp == 1 || p->cp > 1 ||
-                       s->cluster.num_gpus == s->cluster.domain_gpus ||
-                       p->tp % s->cluster.domain_gpus == 0;
+                       s->cluster.num_gpus == s->cluster.pools[0].domain_gpus ||
+                       p->tp % s->cluster.pools[0].domain_gpus == 0;
     int count = 0;
     for (int order = 0; order < (alike ? 1 : NUM_PLAN_ORDERS); order++) {
         p->order = (PlanOrder)order;
@@ -113,7 +113,7 @@ static int count_orders(const Scenario *s, Plan *p) {
 
 static int count_from(const Scenario *s, Plan *p) {
     int count = 0, n = s->cluster.num_gpus;
-    for (p->tp = 1; p->tp <= s->cluster.domain_gpus; p->tp++)
+    for (p->tp = 1; p->tp <= s->cluster.pools[0].domain_gpus; p->tp++)
         for (p->pp = 1; p->pp <= n; p->pp++)
             for (p->cp = 1; p->cp <= n; p->cp++) {
                 if (n % (p->tp * p->pp * p->cp) != 0) continue;
@@ -123,7 +123,7 @@ static int count_from(const Scenario *s, Plan *p) {
                 p->zero_group = p->dp * p->cp;
                 p->sequence_parallel = p->tp > 1;
                 for (p->ep = 1; p->ep <= n; p->ep++)
-                    for (p->etp = 1; p->etp <= s->cluster.domain_gpus; p->etp++)
+                    for (p->etp = 1; p->etp <= s->cluster.pools[0].domain_gpus; p->etp++)
                         if (p->tp * p->cp * p->dp % (p->ep * p->etp) == 0)
                             count += count_orders(s, p);
             }

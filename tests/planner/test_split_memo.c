@@ -39,7 +39,7 @@ static Status job_open(int number, Job *job) {
     const Workload workload = workload_build(&job->scenario, &job->plan, &job->arena);
     const RankMemory memory =
         estimate_memory(&job->scenario, &job->plan, &workload, &missing_bytes);
-    job->scenario.cluster.gpu.memory_available_bytes =
+    test_pool(&job->scenario.cluster)->gpu.memory_available_bytes =
         memory.counted_bytes * (1.4 - 0.05 * (number % 11));
     return status_ok();
 }
@@ -67,7 +67,7 @@ static void groups_ask(Job *job, GroupPricing *pricing, const SplitTask *task, C
         counts->num_without_room += own.verdict == GROUP_NO_ROOM;
         if (own.verdict != GROUP_PRICED || shared.verdict != GROUP_PRICED) continue;
         CU_ASSERT(shared.step_time_s <= own.step_time_s * (1 + NEAR_FRAC));
-        CU_ASSERT(shared.memory_bytes <= job->scenario.cluster.gpu.memory_available_bytes);
+        CU_ASSERT(shared.memory_bytes <= job->scenario.cluster.pools[0].gpu.memory_available_bytes);
         Estimate estimate;
         CU_ASSERT_EQUAL(
             estimate_plan(&job->scenario, &shared.plan, &job->arena, &estimate, NULL).code,

@@ -50,7 +50,7 @@ static void memory_tighten(Job *job, uint64_t *state) {
     double missing;
     const Workload workload = workload_build(&job->scenario, &job->plan, &scratch);
     const RankMemory memory = estimate_memory(&job->scenario, &job->plan, &workload, &missing);
-    job->scenario.cluster.gpu.memory_available_bytes =
+    test_pool(&job->scenario.cluster)->gpu.memory_available_bytes =
         memory.counted_bytes * (0.9 + 0.15 * draw(state, 1000) / 1000);
     arena_free(&scratch);
 }
@@ -86,7 +86,8 @@ static double split_step_s(Job *job, GroupPricing *pricing, const int *layers) {
     const Status status = estimate_plan(&job->scenario, &plan, &scratch, &estimate, NULL);
     CU_ASSERT_EQUAL(status.code, STATUS_OK);
     arena_free(&scratch);
-    return estimate.memory.counted_bytes <= job->scenario.cluster.gpu.memory_available_bytes
+    return estimate.memory.counted_bytes <=
+                   job->scenario.cluster.pools[0].gpu.memory_available_bytes
                ? estimate.step_time_s
                : INFINITY;
 }
@@ -196,7 +197,7 @@ static void it_is_the_best_of_every_split(void) {
         CU_ASSERT_EQUAL_FATAL(job_open(1000 + number, &job).code, STATUS_OK);
         const int num_layers = job.scenario.model.num_layers;
         if (num_layers <= 16 && job.plan.pp <= 4) {
-            job.scenario.cluster.gpu.memory_available_bytes *= number % 3 ? 1 : 0.9;
+            test_pool(&job.scenario.cluster)->gpu.memory_available_bytes *= number % 3 ? 1 : 0.9;
             GroupPricing pricing = group_pricing_start(&job.scenario);
             const GroupSplit best = best_of(&job, &pricing);
             const double least_s = every_split_s(&job, &pricing, 0, num_layers, layers);

@@ -17,7 +17,7 @@ static Link link_of(double bandwidth_bytes_per_s) {
 }
 
 Cluster sim_cluster(int num_nodes) {
-    return (Cluster){
+    return test_cluster(&(Pool){
         .num_gpus = 8 * num_nodes,
         .gpus_per_node = 8,
         .num_nodes = num_nodes,
@@ -28,7 +28,7 @@ Cluster sim_cluster(int num_nodes) {
         .nic_bytes_per_s = 10e9,
         .topology = TOPOLOGY_RAIL_FAT_TREE,
         .oversubscription = 1,
-    };
+    });
 }
 
 double *sim_ends(const Lowered *lowered, Arena *arena) {

@@ -4,6 +4,7 @@
 #include "config/cluster/cluster.h"
 #include "costmodel/step/timeline.h"
 #include "sim/lower.h"
+#include "tests/support.h"
 
 // Nodes of 8 GPUs on one NVLink domain (100 GB/s) and 8 NICs (10 GB/s) on rails; collectives reach
 // half of that, messages all of it; latencies of 1 ms (collective), 0.1 ms (hop), 1 ms (message).

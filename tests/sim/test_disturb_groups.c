@@ -10,7 +10,7 @@
 
 // Groups of 40 and 24 nodes with 1 GB/s between them, 2 on the way back.
 typedef struct {
-    Cluster groups[2];
+    Pool pools[2];
     ClusterSites sites;
     int site_of_node[64];
     double between[4];
@@ -24,20 +24,20 @@ static void groups_case(SitesCase *c) {
     for (int node = 40; node < 64; node++) c->site_of_node[node] = 1;
     c->sites = (ClusterSites){SITE_GROUP, 2, 64, c->site_of_node, c->num_nodes_of, c->between, 0};
     c->scenario = (Scenario){.file = "job.json", .cluster = sim_cluster(64)};
-    c->scenario.cluster.sites = &c->sites;
+    c->scenario.cluster.network.sites = &c->sites;
 }
 
 // The second has 2 NICs of 5 GB/s for 4 GPUs.
 static void unlike_case(SitesCase *c) {
     groups_case(c);
-    c->groups[0] = sim_cluster(40);
-    c->groups[1] = sim_cluster(24);
-    c->groups[1].num_gpus = 96;
-    c->groups[1].gpus_per_node = c->groups[1].domain_gpus = 4;
-    c->groups[1].nics_per_node = 2;
-    c->groups[1].nic_bytes_per_s = 5e9;
-    c->scenario.cluster.num_gpus = 416;
-    c->scenario.cluster.groups = c->groups;
+    c->pools[0] = sim_cluster(40).pools[0];
+    c->pools[1] = sim_cluster(24).pools[0];
+    c->pools[1].num_gpus = 96;
+    c->pools[1].gpus_per_node = c->pools[1].domain_gpus = 4;
+    c->pools[1].nics_per_node = 2;
+    c->pools[1].nic_bytes_per_s = 5e9;
+    c->scenario.cluster =
+        cluster_of_pools("two", c->pools, 2, &(ClusterNetwork){.sites = &c->sites});
 }
 
 static Status disturbed(SitesCase *c, const Disturb *disturb, int num, Network *out) {
@@ -163,7 +163,7 @@ static void nodes_of_a_matrix_have_no_switches(void) {
     for (int i = 0; i < 16; i++) matrix[i] = 1e9 * (i + 1);
     c.sites = (ClusterSites){SITE_NODE, 4, 4, nodes, ones, matrix, 0};
     c.scenario.cluster = sim_cluster(4);
-    c.scenario.cluster.sites = &c.sites;
+    c.scenario.cluster.network.sites = &c.sites;
     Disturb disturb = background((LinkName){LINK_NODE, 1, 0}, (LinkName){LINK_NODE, 3, 0}, 3e9);
     CU_ASSERT_EQUAL(disturbed(&c, &disturb, 1, &left).code, STATUS_OK);
     CU_ASSERT_DOUBLE_EQUAL(capacity(&c, &left, "node:1-node:3"), 5e9, 1);

@@ -50,7 +50,7 @@ static void one_of_two_nics_of_a_gpu_is_half_of_its_link(void) {
     const Disturb disturb = {
         .kind = DISTURB_LINK, .link = {LINK_NIC, 0, 7}, .bandwidth_factor = 0.5};
     Scenario scenario = scenario_with(&disturb, 1);
-    scenario.cluster.nics_per_node = 16;
+    test_pool(&scenario.cluster)->nics_per_node = 16;
     CU_ASSERT_DOUBLE_EQUAL(capacity(&scenario, "nic:0.3 out"), 15e9, 1);
     CU_ASSERT_DOUBLE_EQUAL(capacity(&scenario, "nic:0.4 out"), 20e9, 1);
 }
@@ -105,7 +105,7 @@ static void spines_of_rails_join_one_rail_each(void) {
         .kind = DISTURB_LINK, .link = {LINK_SPINE, 3, 0}, .bandwidth_factor = 0.5};
     Scenario scenario = scenario_with(&disturb, 1);
     scenario.cluster = sim_cluster(64);
-    scenario.cluster.topology = TOPOLOGY_RAIL_ONLY;
+    test_pool(&scenario.cluster)->topology = TOPOLOGY_RAIL_ONLY;
     CU_ASSERT_DOUBLE_EQUAL(capacity(&scenario, "leaf:3 up"), 160e9, 1);
     CU_ASSERT_DOUBLE_EQUAL(capacity(&scenario, "leaf:11 down"), 160e9, 1);
     CU_ASSERT_DOUBLE_EQUAL(capacity(&scenario, "leaf:4 up"), 320e9, 1);
@@ -154,12 +154,12 @@ static void rails_without_a_spine_are_left_together(void) {
         {.kind = DISTURB_FAIL_NIC, .link = {LINK_NIC, 1, 2}},
     };
     Scenario scenario = scenario_with(disturb, 2);
-    scenario.cluster.topology = TOPOLOGY_RAIL_ONLY;
+    test_pool(&scenario.cluster)->topology = TOPOLOGY_RAIL_ONLY;
     assert_route(&scenario, 1, 8 + 1, "nvlink:1 out, nvlink:3 in, nic:0.3 out, nic:1.3 in");
     assert_route(&scenario, 3, 8 + 1, "nic:0.3 out, nic:1.3 in");
     assert_route(&scenario, 16 + 1, 1, "nvlink:17 out, nvlink:18 in, nic:2.2 out, nic:0.2 in");
     assert_route(&scenario, 1, 16 + 4, "nvlink:1 out, nvlink:4 in, nic:0.4 out, nic:2.4 in");
-    scenario.cluster.nics_per_node = 2; // GPUs 0 to 3 and 4 to 7
+    test_pool(&scenario.cluster)->nics_per_node = 2; // GPUs 0 to 3 and 4 to 7
     scenario.num_disturb = 1;
     assert_route(&scenario, 5, 8 + 1, "nvlink:5 out, nvlink:1 in, nic:0.0 out, nic:1.0 in");
     assert_route(&scenario, 1, 8 + 5, "nic:0.0 out, nic:1.0 in");
@@ -172,7 +172,7 @@ static void a_gpu_with_two_nics_keeps_one(void) {
         {.kind = DISTURB_FAIL_NIC, .link = {LINK_NIC, 0, 7}},
     };
     Scenario scenario = scenario_with(disturb, 1);
-    scenario.cluster.nics_per_node = 16;
+    test_pool(&scenario.cluster)->nics_per_node = 16;
     CU_ASSERT_DOUBLE_EQUAL(capacity(&scenario, "nic:0.3 out"), 10e9, 1);
     assert_route(&scenario, 3, 8 + 3, "nic:0.3 out, nic:1.3 in");
     scenario.num_disturb = 2;
@@ -276,7 +276,7 @@ static void what_is_not_there_is_refused(void) {
     ASSERT_REFUSED(refusal(disturb, &arena),
                    "job.json: disturb[0].link: spine 4 is out of range; expected 0 to 3");
     Cluster cluster = sim_cluster(4);
-    cluster.topology = TOPOLOGY_DRAGONFLY;
+    test_pool(&cluster)->topology = TOPOLOGY_DRAGONFLY;
     ASSERT_REFUSED(refusal_on(&cluster, disturb, &arena),
                    "job.json: disturb[0].link: the network has no spine switches");
     disturb = (Disturb){.kind = DISTURB_BACKGROUND, .to = {LINK_LEAF, 1, 0}, .bytes_per_s = 4e11};
@@ -295,7 +295,7 @@ static void what_is_not_there_is_refused(void) {
                    "a leaf at one end");
     disturb.link = (LinkName){LINK_LEAF, 3, 0};
     cluster = sim_cluster(64);
-    cluster.topology = TOPOLOGY_RAIL_ONLY;
+    test_pool(&cluster)->topology = TOPOLOGY_RAIL_ONLY;
     ASSERT_REFUSED(refusal_on(&cluster, disturb, &arena),
                    "job.json: disturb[0].background: leaf:3 is not joined to spine:2");
     arena_free(&arena);
@@ -304,7 +304,7 @@ static void what_is_not_there_is_refused(void) {
 static void a_nic_that_no_other_replaces_cannot_fail(void) {
     Arena arena = {0};
     Cluster cluster = sim_cluster(4);
-    cluster.nics_per_node = 1;
+    test_pool(&cluster)->nics_per_node = 1;
     ASSERT_REFUSED(
         refusal_on(&cluster, (Disturb){.kind = DISTURB_FAIL_NIC, .link = {LINK_NIC, 2, 0}}, &arena),
         "job.json: disturb[0].fail_nic: node 2 has no other NIC that works and could take its "
@@ -314,8 +314,8 @@ static void a_nic_that_no_other_replaces_cannot_fail(void) {
         {.kind = DISTURB_FAIL_NIC, .link = {LINK_NIC, 3, 1}},
     };
     Scenario scenario = scenario_with(disturb, 2);
-    scenario.cluster.nics_per_node = 2;
-    scenario.cluster.topology = TOPOLOGY_RAIL_ONLY;
+    test_pool(&scenario.cluster)->nics_per_node = 2;
+    test_pool(&scenario.cluster)->topology = TOPOLOGY_RAIL_ONLY;
     Network network = network_build(&scenario.cluster, 1, &arena), left;
     ASSERT_REFUSED(network_disturb(&scenario, &network, &arena, &left),
                    "job.json: disturb[0].fail_nic: nodes 0 and 3 have no rail left on which the "

@@ -28,8 +28,8 @@ static const Plan PLAN = {
 
 static Cluster fat_tree(double oversubscription) {
     Cluster cluster = sim_cluster(10);
-    cluster.topology = TOPOLOGY_FAT_TREE;
-    cluster.oversubscription = oversubscription;
+    test_pool(&cluster)->topology = TOPOLOGY_FAT_TREE;
+    test_pool(&cluster)->oversubscription = oversubscription;
     return cluster;
 }
 

@@ -114,7 +114,7 @@ static Lowered lower_collective(PipelineCase *c, const Cluster *cluster, int tp,
     c->chunks[0].dense_parameters = 25e9; // gradients of 100 GB
     pipeline_build(c, 0);
     Group group = plan_group(&c->plan, GROUP_DP);
-    c->collective_s[0] = collective_s(cluster, COLLECTIVE_ALL_REDUCE, group, 100e9);
+    c->collective_s[0] = collective_s(machines_of(cluster), COLLECTIVE_ALL_REDUCE, group, 100e9);
     Lowered lowered = lower(c, cluster, 1, c->program.multiplicity, stepwise);
     int i = instruction_find(&c->program, 0, INSTRUCTION_COLLECTIVE, 0, -1);
     *end = lowered.end_node[0][i];

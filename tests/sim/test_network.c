@@ -22,7 +22,7 @@ static void inside_a_domain_is_port_to_port(void) {
 
 static void a_domain_may_span_nodes(void) {
     Cluster cluster = sim_cluster(4);
-    cluster.domain_gpus = 16;
+    test_pool(&cluster)->domain_gpus = 16;
     assert_route(&cluster, 3, 12, "nvlink:3 out, nvlink:12 in");
     assert_route(&cluster, 3, 19, "nic:0.3 out, nic:2.3 in");
 }
@@ -41,7 +41,7 @@ static void rails_and_blocks_meet_in_the_spine(void) {
 
 static void rail_only_changes_the_rail_inside_the_node(void) {
     Cluster cluster = sim_cluster(4);
-    cluster.topology = TOPOLOGY_RAIL_ONLY;
+    test_pool(&cluster)->topology = TOPOLOGY_RAIL_ONLY;
     assert_route(&cluster, 2, 8 + 5, "nvlink:2 out, nvlink:5 in, nic:0.5 out, nic:1.5 in");
     assert_route(&cluster, 2, 8 + 2, "nic:0.2 out, nic:1.2 in");
 }
@@ -49,17 +49,17 @@ static void rail_only_changes_the_rail_inside_the_node(void) {
 // A leaf of a fat tree holds the 32 NICs of 4 nodes, a dragonfly's group those of 128.
 static void other_topologies_gather_nodes(void) {
     Cluster cluster = sim_cluster(256);
-    cluster.topology = TOPOLOGY_FAT_TREE;
+    test_pool(&cluster)->topology = TOPOLOGY_FAT_TREE;
     assert_route(&cluster, 0, 3 * 8 + 7, "nic:0.0 out, nic:3.7 in");
     assert_route(&cluster, 0, 4 * 8, "nic:0.0 out, leaf:0 up, leaf:1 down, nic:4.0 in");
-    cluster.topology = TOPOLOGY_DRAGONFLY;
+    test_pool(&cluster)->topology = TOPOLOGY_DRAGONFLY;
     assert_route(&cluster, 0, 127 * 8, "nic:0.0 out, nic:127.0 in");
     assert_route(&cluster, 0, 128 * 8, "nic:0.0 out, leaf:0 up, leaf:1 down, nic:128.0 in");
 }
 
 static void gpus_share_few_nics(void) {
     Cluster cluster = sim_cluster(4);
-    cluster.nics_per_node = 2;
+    test_pool(&cluster)->nics_per_node = 2;
     assert_route(&cluster, 3, 8 + 3, "nic:0.0 out, nic:1.0 in");
     assert_route(&cluster, 4, 8 + 4, "nic:0.1 out, nic:1.1 in");
 }
@@ -74,7 +74,7 @@ static double capacity(const Network *network, int from_gpu, int to_gpu, int hop
 static void capacities_are_those_of_the_hardware(void) {
     Arena arena = {0};
     Cluster cluster = sim_cluster(64);
-    cluster.oversubscription = 4;
+    test_pool(&cluster)->oversubscription = 4;
     Network network = network_build(&cluster, 1, &arena);
     CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 1, 0), 100e9, 1);
     CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 8, 0), 10e9, 1);
@@ -87,7 +87,7 @@ static void capacities_are_those_of_the_hardware(void) {
 static void more_nics_than_gpus_are_faster_ones(void) {
     Arena arena = {0};
     Cluster cluster = sim_cluster(4);
-    cluster.nics_per_node = 16;
+    test_pool(&cluster)->nics_per_node = 16;
     Network network = network_build(&cluster, 1, &arena);
     CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 8, 0), 20e9, 1);
     arena_free(&arena);
@@ -97,7 +97,7 @@ static void more_nics_than_gpus_are_faster_ones(void) {
 static void a_folded_gpu_keeps_its_part_of_shared_links(void) {
     Arena arena = {0};
     Cluster cluster = sim_cluster(4);
-    cluster.nics_per_node = 2;
+    test_pool(&cluster)->nics_per_node = 2;
     CU_ASSERT_PTR_NULL(network_folds(&cluster, 4));
     Network network = network_build(&cluster, 4, &arena);
     CU_ASSERT_DOUBLE_EQUAL(capacity(&network, 0, 8, 0), 2.5e9, 1);
@@ -109,7 +109,7 @@ static void a_folded_gpu_keeps_its_part_of_shared_links(void) {
 // of its first, the second block two.
 static void uneven_blocks_do_not_fold(void) {
     Cluster cluster = sim_cluster(4);
-    cluster.nics_per_node = 3;
+    test_pool(&cluster)->nics_per_node = 3;
     CU_ASSERT_STRING_EQUAL(network_folds(&cluster, 4), "its ranks share NICs unevenly");
     cluster = sim_cluster(3);
     CU_ASSERT_STRING_EQUAL(network_folds(&cluster, 6),
@@ -125,7 +125,7 @@ static const ClusterSites MEASURED = {SITE_NODE, 4, 4, SITE_OF_NODE, NODES_OF_SI
 static void a_matrix_is_a_link_per_pair_of_nodes(void) {
     Arena arena = {0};
     Cluster cluster = sim_cluster(4);
-    cluster.sites = &MEASURED;
+    cluster.network.sites = &MEASURED;
     assert_route(&cluster, 2, 16 + 5, "nic:0.2 out, node:0-node:2, nic:2.5 in");
     assert_route(&cluster, 16 + 5, 2, "nic:2.5 out, node:2-node:0, nic:0.2 in");
     assert_route(&cluster, 2, 5, "nvlink:2 out, nvlink:5 in");
@@ -149,13 +149,13 @@ static void groups_have_leaves_of_their_own(void) {
     for (int node = 40; node < 64; node++) site_of_node[node] = 1;
     const ClusterSites sites = {SITE_GROUP, 2, 64, site_of_node, num_nodes_of, between, 0};
     Cluster cluster = sim_cluster(64);
-    cluster.sites = &sites;
+    cluster.network.sites = &sites;
     assert_route(&cluster, 0, 8, "nic:0.0 out, nic:1.0 in");
     assert_route(&cluster, 0, 39 * 8, "nic:0.0 out, leaf:0 up, leaf:8 down, nic:39.0 in");
     assert_route(&cluster, 39 * 8, 40 * 8 + 1,
                  "nic:39.0 out, leaf:8 up, group:0-group:1, leaf:17 down, nic:40.1 in");
     assert_route(&cluster, 40 * 8, 63 * 8, "nic:40.0 out, nic:63.0 in");
-    cluster.topology = TOPOLOGY_RAIL_ONLY;
+    test_pool(&cluster)->topology = TOPOLOGY_RAIL_ONLY;
     assert_route(&cluster, 40 * 8 + 1, 0,
                  "nvlink:321 out, nvlink:320 in, nic:40.0 out, leaf:16 up, group:1-group:0, "
                  "leaf:0 down, nic:0.0 in");
@@ -169,7 +169,7 @@ static void a_mesh_has_links_between_pairs(void) {
     Cluster cluster = sim_cluster(2);
     Link link;
     CU_ASSERT_EQUAL(link_load_named("nvlink2", &arena, &link).code, STATUS_OK);
-    cluster.wires = wires_mesh(&link, 8, &arena);
+    test_pool(&cluster)->wires = wires_mesh(&link, 8, &arena);
     assert_route(&cluster, 0, 3, "nvlink:0 out, nvlink:0-nvlink:3, nvlink:3 in");
     assert_route(&cluster, 8, 15,
                  "nvlink:8 out, nvlink:8-nvlink:12, nvlink:12-nvlink:15, nvlink:15 in");
@@ -189,15 +189,15 @@ static void a_tree_leads_to_peers_and_nics(void) {
     Arena arena = {0};
     Cluster cluster = sim_cluster(2);
     const PcieTree tree = {.gpus_per_switch = 4, .num_sockets = 2, .socket_bytes_per_s = 20e9};
-    cluster.scale_up.name = "pcie5";
-    cluster.wires = wires_tree(&tree, 100e9, 8, 8, &arena);
-    cluster.topology = TOPOLOGY_FAT_TREE;
-    cluster.nics_per_node = 2;
+    test_pool(&cluster)->scale_up.name = "pcie5";
+    test_pool(&cluster)->wires = wires_tree(&tree, 100e9, 8, 8, &arena);
+    test_pool(&cluster)->topology = TOPOLOGY_FAT_TREE;
+    test_pool(&cluster)->nics_per_node = 2;
     assert_route(&cluster, 0, 3, "pcie:0 out, pcie:3 in");
     assert_route(&cluster, 9, 14,
                  "pcie:9 out, switch:1.0 up, socket:1.0-socket:1.1, switch:1.1 down, pcie:14 in");
     assert_route(&cluster, 6, 8, "pcie:6 out, nic:0.1 out, nic:1.0 in, pcie:8 in");
-    cluster.nics_per_node = 1;
+    test_pool(&cluster)->nics_per_node = 1;
     assert_route(&cluster, 6, 8,
                  "pcie:6 out, switch:0.1 up, socket:0.1-socket:0.0, switch:0.0 down, "
                  "nic:0.0 out, nic:1.0 in, pcie:8 in");

@@ -10,7 +10,8 @@
 enum { FIRST = 320 }; // GPU of the second group
 
 typedef struct {
-    Cluster groups[2], cluster;
+    Pool pools[2];
+    Cluster cluster;
     ClusterSites sites;
     Arena arena;
     Network network;
@@ -20,8 +21,8 @@ static const double BETWEEN[4] = {0, 3e9, 4e9, 0};
 static const int NUM_NODES_OF[2] = {40, 3};
 
 static void groups_case(GroupsCase *c, int num_folded) {
-    *c = (GroupsCase){.groups = {sim_cluster(40), sim_cluster(3)}, .cluster = sim_cluster(43)};
-    Cluster *second = &c->groups[1];
+    *c = (GroupsCase){.pools = {sim_cluster(40).pools[0], sim_cluster(3).pools[0]}};
+    Pool *second = &c->pools[1];
     second->num_gpus = 12;
     second->gpus_per_node = second->domain_gpus = 4;
     second->nics_per_node = 2;
@@ -32,9 +33,7 @@ static void groups_case(GroupsCase *c, int num_folded) {
     int *site_of_node = ARENA_ARRAY(&c->arena, 43, int);
     for (int node = 40; node < 43; node++) site_of_node[node] = 1;
     c->sites = (ClusterSites){SITE_GROUP, 2, 43, site_of_node, NUM_NODES_OF, BETWEEN, 0};
-    c->cluster.num_gpus = 332;
-    c->cluster.sites = &c->sites;
-    c->cluster.groups = c->groups;
+    c->cluster = cluster_of_pools("two", c->pools, 2, &(ClusterNetwork){.sites = &c->sites});
     c->network = network_build(&c->cluster, num_folded, &c->arena);
 }
 

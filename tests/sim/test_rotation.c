@@ -53,12 +53,12 @@ static void uneven_places_do_not_turn(void) {
     CU_ASSERT_STRING_EQUAL(network_rotates(&network, &(Rotation){2, 12, 12, 4}),
                            "they lie across scale-up domains unevenly");
     // GPUs 0 to 3 share a NIC, of which 2 and 3 would turn to the other.
-    cluster.nics_per_node = 2;
+    test_pool(&cluster)->nics_per_node = 2;
     network = network_of(&cluster, &arena);
     CU_ASSERT_STRING_EQUAL(network_rotates(&network, &(Rotation){3, 8, 8, 2}),
                            "they share NICs unevenly");
     CU_ASSERT_PTR_NULL(network_rotates(&network, &(Rotation){3, 8, 8, 4}));
-    cluster.topology = TOPOLOGY_RAIL_ONLY;
+    test_pool(&cluster)->topology = TOPOLOGY_RAIL_ONLY;
     network = network_of(&cluster, &arena);
     CU_ASSERT_STRING_EQUAL(network_rotates(&network, &(Rotation){3, 8, 8, 4}),
                            "they are not whole nodes, which rail-only needs");
@@ -73,7 +73,7 @@ static void stages_that_alternate_turn_by_replicas(void) {
     Network network = network_of(&cluster, &arena);
     Rotation rotation = {4, 8, 2, 2};
     CU_ASSERT_PTR_NULL(network_rotates(&network, &rotation));
-    cluster.topology = TOPOLOGY_RAIL_ONLY;
+    test_pool(&cluster)->topology = TOPOLOGY_RAIL_ONLY;
     Network rails = network_of(&cluster, &arena);
     CU_ASSERT_PTR_NULL(network_rotates(&rails, &rotation));
     // With 2 stages it is half a node on.

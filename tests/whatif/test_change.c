@@ -42,13 +42,16 @@ static void a_preset_is_written_out_as_the_same_cluster(void) {
     CU_ASSERT_EQUAL(status.code, STATUS_OK);
     Cluster a = scenario.cluster, b = again.cluster;
     CU_ASSERT(a.num_gpus == b.num_gpus && a.num_nodes == b.num_nodes);
-    CU_ASSERT(a.gpus_per_node == b.gpus_per_node && a.domain_gpus == b.domain_gpus);
-    CU_ASSERT(a.nics_per_node == b.nics_per_node && a.nic_bytes_per_s == b.nic_bytes_per_s);
-    CU_ASSERT(a.topology == b.topology && a.oversubscription == b.oversubscription);
-    CU_ASSERT_EQUAL(a.price_usd_per_gpu_hour, b.price_usd_per_gpu_hour);
-    CU_ASSERT_EQUAL(a.power_watts_per_gpu, b.power_watts_per_gpu);
-    CU_ASSERT_STRING_EQUAL(a.scale_up.name, b.scale_up.name);
-    CU_ASSERT_STRING_EQUAL(a.gpu.name, b.gpu.name);
+    CU_ASSERT(a.pools[0].gpus_per_node == b.pools[0].gpus_per_node &&
+              a.pools[0].domain_gpus == b.pools[0].domain_gpus);
+    CU_ASSERT(a.pools[0].nics_per_node == b.pools[0].nics_per_node &&
+              a.pools[0].nic_bytes_per_s == b.pools[0].nic_bytes_per_s);
+    CU_ASSERT(a.pools[0].topology == b.pools[0].topology &&
+              a.pools[0].oversubscription == b.pools[0].oversubscription);
+    CU_ASSERT_EQUAL(a.pools[0].price_usd_per_gpu_hour, b.pools[0].price_usd_per_gpu_hour);
+    CU_ASSERT_EQUAL(a.pools[0].power_watts_per_gpu, b.pools[0].power_watts_per_gpu);
+    CU_ASSERT_STRING_EQUAL(a.pools[0].scale_up.name, b.pools[0].scale_up.name);
+    CU_ASSERT_STRING_EQUAL(a.pools[0].gpu.name, b.pools[0].gpu.name);
     cJSON_Delete(document);
     arena_free(&arena);
 }

@@ -1,5 +1,7 @@
 #include "tests/workload/pipeline_case.h"
 
+#include "tests/support.h"
+
 #include <CUnit/CUnit.h>
 
 #include <stdio.h>
@@ -53,6 +55,7 @@ PipelineCase pipeline_new(ScheduleKind kind, int pp, int vpp, int num_microbatch
     c.plan.schedule = kind;
     c.plan.num_chunks = pp * vpp;
     c.plan.num_microbatches = num_microbatches;
+    c.scenario.cluster = test_cluster(&(Pool){.num_gpus = pp, .gpus_per_node = pp, .num_nodes = 1});
     c.scenario.execution.precision = PRECISION_BF16;
     c.scenario.execution.precision = PRECISION_BF16;
     c.scenario.execution.grad_reduce_precision = PRECISION_FP32;

@@ -107,7 +107,7 @@ static void assert_transposed(const char *architecture, const char *training, co
     Case c;
     const Overheads slow = {0, 0, 0.5};
     if (quantize_case(&c, training, parallel, &slow)) {
-        Gpu *gpu = &c.scenario.cluster.gpu;
+        Gpu *gpu = &test_pool(&c.scenario.cluster)->gpu;
         CU_ASSERT_EQUAL_FATAL(architecture_load(architecture, &c.arena, &gpu->shared).code,
                               STATUS_OK);
         case_resolve(&c);

@@ -188,10 +188,10 @@ static void all_layers_otherwise_are_that_plan(void) {
         if (CASES[i].changes) {
             const Op *in = workload_change_block(&a.workload, &a.plan, 0, 1)->forward;
             const Op *out = workload_change_block(&a.workload, &a.plan, 1, 0)->forward;
-            there_s = collective_s(&a.scenario.cluster, in->collective.kind,
+            there_s = collective_s(machines_of(&a.scenario.cluster), in->collective.kind,
                                    plan_group(&a.plan, in->collective.group),
                                    in->collective.message_bytes);
-            back_s = collective_s(&a.scenario.cluster, out->collective.kind,
+            back_s = collective_s(machines_of(&a.scenario.cluster), out->collective.kind,
                                   plan_group(&a.plan, out->collective.group),
                                   out->collective.message_bytes);
             CU_ASSERT(there_s > 0 && back_s > 0);
@@ -227,9 +227,10 @@ static void each_layer_adds_its_own(void) {
     CU_ASSERT_FATAL(read);
     const Prices m = prices_of(&mixed), x = prices_of(&two), y = prices_of(&four);
     const Op *change = workload_change_block(&mixed.workload, &mixed.plan, 0, 1)->forward;
-    const double change_s = 2 * collective_s(&mixed.scenario.cluster, change->collective.kind,
-                                             plan_group(&mixed.plan, change->collective.group),
-                                             change->collective.message_bytes);
+    const double change_s =
+        2 * collective_s(machines_of(&mixed.scenario.cluster), change->collective.kind,
+                         plan_group(&mixed.plan, change->collective.group),
+                         change->collective.message_bytes);
     ASSERT_CLOSE(m.forward[1].time_s,
                  0.75 * x.forward[1].time_s + 0.25 * y.forward[1].time_s + change_s);
     ASSERT_CLOSE(m.backward[1].time_s,

@@ -12,7 +12,7 @@
 
 static LayerWork work_of(const Case *c, Pass pass) {
     return (LayerWork){.model = &c->scenario.model,
-                       .gpu = &c->scenario.cluster.gpu,
+                       .gpu = &c->scenario.cluster.pools[0].gpu,
                        .execution = &c->scenario.execution,
                        .pass = pass,
                        .split = plan_split(&c->plan)};

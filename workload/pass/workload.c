@@ -24,7 +24,7 @@ double vocab_rows(const Model *model, const Plan *plan) {
 // A micro-batch of the text, of which nothing runs again: all but layers are built so.
 static LayerWork text_work(const Scenario *scenario, const Plan *plan) {
     LayerWork work = {.model = &scenario->model,
-                      .gpu = &scenario->cluster.gpu,
+                      .gpu = &scenario->cluster.pools[0].gpu,
                       .execution = &scenario->execution,
                       .pass = text_pass(scenario, plan),
                       .split = plan_split(plan)};

@@ -357,9 +357,9 @@ Program program_build(const Scenario *scenario, const Plan *plan, const Workload
 }
 
 RankSpan program_collective_ranks(const Plan *plan, const ProgramCollective *collective,
-                                  const Cluster *machines) {
+                                  const Pool *pool) {
     if (collective->stage > 0) return plan_stage_span(plan, collective->stage - 1);
-    return (RankSpan){.num = machines->num_gpus};
+    return (RankSpan){.num = pool->num_gpus};
 }
 
 double program_message_bytes(const Program *program, const Instruction *message) {

@@ -57,9 +57,9 @@ typedef struct {
     const char *name;   // "grad_reduce_scatter", "param_all_gather", "tp_grad_all_reduce", ...
     int num_calls;      // of message_bytes each, one after the other
     int pipeline_queue; // 1 .. NUM_PIPELINE_QUEUES - 1; 0: not among pipeline ranks
-    int machines; // the group of config/cluster/cluster.h whose ranks run it; 0: all are alike
-    int stage;    // pipeline rank + 1 whose ranks run it, where links between ranks differ; 0:
-                  // any, all are alike
+    int pool;           // of the cluster, whose ranks run it
+    int stage; // pipeline rank + 1 whose ranks run it, where links between ranks differ; 0:
+               // any, all are alike
 } ProgramCollective;
 
 typedef struct {
@@ -81,7 +81,7 @@ typedef struct {
 
 // The ranks whose groups run a collective at the same time.
 RankSpan program_collective_ranks(const Plan *plan, const ProgramCollective *collective,
-                                  const Cluster *machines);
+                                  const Pool *pool);
 
 // Bytes of one SEND (or RECV) of one GPU.
 double program_message_bytes(const Program *program, const Instruction *message);

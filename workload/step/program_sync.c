@@ -15,9 +15,9 @@ typedef struct {
     int num_collectives;
     const Plan *plan;
     bool weights_by_broadcast;
-    int machines, stage; // of the chunk at hand
-    int sharding;        // of its layers at hand
-    const Plan *own;     // plan throughout
+    int pool, stage; // of the chunk at hand
+    int sharding;    // of its layers at hand
+    const Plan *own; // plan throughout
 } SyncBuilder;
 
 static double grad_bytes(const Scenario *scenario) {
@@ -30,8 +30,8 @@ static int collective_find(SyncBuilder *b, const ProgramCollective *wanted) {
     for (int i = b->num_collectives - 1; i >= 0; i--) {
         const ProgramCollective *c = &b->collectives[i];
         if (c->message_bytes == wanted->message_bytes && c->num_calls == wanted->num_calls &&
-            c->name == wanted->name && c->group == wanted->group &&
-            c->machines == wanted->machines && c->stage == wanted->stage)
+            c->name == wanted->name && c->group == wanted->group && c->pool == wanted->pool &&
+            c->stage == wanted->stage)
             return i;
     }
     b->collectives[b->num_collectives] = *wanted;
@@ -42,7 +42,7 @@ static int collective_find(SyncBuilder *b, const ProgramCollective *wanted) {
 static void sync_add_calls(SyncBuilder *b, ChunkSync *sync, ProgramCollective wanted) {
     if (plan_group(b->own, wanted.group).size < 2 || wanted.message_bytes <= 0) return;
     wanted.group = sharding_group_kind(b->plan, b->sharding, wanted.group);
-    wanted.machines = b->machines;
+    wanted.pool = b->pool;
     wanted.stage = b->stage;
     sync->collectives[sync->num_collectives++] = collective_find(b, &wanted);
 }
@@ -146,10 +146,12 @@ static int num_parts(const Scenario *scenario, const Chunk *chunk) {
 // Whose collectives those of a chunk are.
 static void chunk_find(SyncBuilder *b, const Cluster *cluster, int chunk) {
     const int rank = plan_chunk_rank(b->plan, chunk);
-    b->machines = plan_rank_group(cluster, b->plan, rank);
-    const bool uneven = cluster->sites || cluster->oversubscription > 1 ||
-                        (cluster->wires && plan_block_gpus(b->plan) < cluster->domain_gpus);
-    b->stage = uneven && !cluster->groups ? rank + 1 : 0;
+    b->pool = plan_rank_pool(cluster, b->plan, rank);
+    const Machines machines = cluster_machines(cluster, b->pool);
+    const Pool *pool = machines.pool;
+    const bool uneven = machines.network->sites || pool->oversubscription > 1 ||
+                        (pool->wires && plan_block_gpus(b->plan) < pool->domain_gpus);
+    b->stage = uneven && cluster->num_pools == 1 ? rank + 1 : 0;
 }
 
 // The collectives of a chunk's layers that have this sharding.

@@ -169,6 +169,7 @@ static VocabPasses passes_of(const Gpu *gpu, const Plan *plan, const Workload *w
 
 ScheduleShape program_shape(const Scenario *scenario, const Plan *plan, const Workload *workload) {
     ScheduleShape shape = schedule_shape(plan->pp, plan->vpp, (int)plan->num_microbatches);
-    if (plan->vocab_barriers) shape.vocab = passes_of(&scenario->cluster.gpu, plan, workload);
+    if (plan->vocab_barriers)
+        shape.vocab = passes_of(&cluster_only_pool(&scenario->cluster)->gpu, plan, workload);
     return shape;
 }
