@@ -91,9 +91,10 @@ static bool all_are_alike(const Pool *groups, int num_groups) {
 static const Pool *pool_of_all(const Pool *groups, int num_groups, Arena *arena) {
     Pool *all = ARENA_NEW(arena, Pool);
     *all = groups[0];
-    all->num_gpus = all->num_nodes = 0;
+    all->num_gpus = all->idle_gpus = all->num_nodes = 0;
     for (int i = 0; i < num_groups; i++) {
         all->num_gpus += groups[i].num_gpus;
+        all->idle_gpus += groups[i].idle_gpus;
         all->num_nodes += groups[i].num_nodes;
     }
     all->whole_node_gpus = all->gpus_per_node;

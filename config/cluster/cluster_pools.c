@@ -7,9 +7,9 @@
 Cluster cluster_of_pools(const char *name, const Pool *pools, int num_pools,
                          const ClusterNetwork *network) {
     Cluster c = {.name = name, .network = *network, .num_pools = num_pools, .pools = pools};
-    c.idle_gpus = pools[0].idle_gpus;
     for (int i = 0; i < num_pools; i++) {
         c.num_gpus += pools[i].num_gpus;
+        c.idle_gpus += pools[i].idle_gpus;
         c.num_nodes += pools[i].num_nodes;
     }
     return c;

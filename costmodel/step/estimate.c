@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-// The mean GPU of a cluster.
+// The mean GPU of a cluster: of those that run ranks, but for the price of all that are paid for.
 typedef struct {
     double peak_flops_per_s; // dense
     double usd_per_hour;
@@ -26,10 +26,13 @@ static MeanGpu gpu_of(const Pool *pool, int precision) {
 static MeanGpu mean_gpu(const Cluster *cluster, int precision) {
     MeanGpu mean = {0};
     for (int i = 0; i < cluster->num_pools; i++) {
-        const MeanGpu gpu = gpu_of(&cluster->pools[i], precision);
-        double share = (double)cluster->pools[i].num_gpus / cluster->num_gpus;
+        const Pool *pool = &cluster->pools[i];
+        double share = (double)pool->num_gpus / cluster->num_gpus;
+        double paid_share =
+            (double)(pool->num_gpus + pool->idle_gpus) / cluster_total_gpus(cluster);
+        const MeanGpu gpu = gpu_of(pool, precision);
         mean.peak_flops_per_s += share * gpu.peak_flops_per_s;
-        mean.usd_per_hour += share * gpu.usd_per_hour;
+        mean.usd_per_hour += paid_share * gpu.usd_per_hour;
         mean.watts += share * gpu.watts;
         mean.idle_watts += share * gpu.idle_watts;
     }

@@ -209,6 +209,28 @@ static void groups_of_other_machines_keep_their_own(void) {
     arena_free(&arena);
 }
 
+// 100 GPUs in nodes of 8 are 12 whole nodes and 4 GPUs that stay idle, of each group: all are paid
+// for, whether the groups are of one machine or not.
+static void idle_gpus_of_all_groups_count(void) {
+    static const char *const SECOND[] = {"h100-sxm-80g", "h200-sxm-141g"};
+    for (int i = 0; i < 2; i++) {
+        Arena arena = {0};
+        Cluster c = {0};
+        const char *group =
+            "{\"gpu\": \"%s\", \"num_gpus\": %d, \"gpus_per_node\": 8, " UP ", " OUT "}";
+        const char *first = arena_printf(&arena, group, "h100-sxm-80g", 100);
+        const char *second = arena_printf(&arena, group, SECOND[i], 20);
+        Status status = cluster_of(
+            arena_printf(&arena, "{\"groups\": [%s, %s], " BETWEEN "}", first, second), &arena, &c);
+        CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+        CU_ASSERT_EQUAL(c.num_pools, 1 + i);
+        CU_ASSERT_EQUAL(c.num_gpus, 96 + 16);
+        CU_ASSERT_EQUAL(c.idle_gpus, 4 + 4);
+        CU_ASSERT_EQUAL(cluster_total_gpus(&c), 120);
+        arena_free(&arena);
+    }
+}
+
 #define PCIE(keys)                                                                                 \
     "{\"gpu\": \"l40s-48g\", \"num_gpus\": 16, \"gpus_per_node\": 8, \"scale_up\": {\"link\": "    \
     "\"pcie4\", " keys "}, \"scale_out\": {\"nics_per_node\": 2, \"nic_bytes_per_s\": 1e10}}"
@@ -419,6 +441,7 @@ CU_TestInfo cluster_tests[] = {
     {"bad_presets_are_refused", bad_presets_are_refused},
     {"bad_objects_are_refused", bad_objects_are_refused},
     {"groups_of_one_machine_are_sites", groups_of_one_machine_are_sites},
+    {"idle_gpus_of_all_groups_count", idle_gpus_of_all_groups_count},
     {"trees_of_switches_divide_a_node", trees_of_switches_divide_a_node},
     {"groups_of_other_machines_keep_their_own", groups_of_other_machines_keep_their_own},
     {"rails_that_nothing_joins_are_refused", rails_that_nothing_joins_are_refused},

@@ -124,6 +124,25 @@ static void rates_are_those_of_the_mean_gpu(void) {
     arena_free(&c.arena);
 }
 
+// 20 GPUs in nodes of 8 are 2 whole nodes, and 4 that stay idle: 20 are paid with 3 dollars, 16
+// with 1.
+static void idle_gpus_of_each_group_are_paid(void) {
+    GroupCase c;
+    if (case_of(&c, JOINED(H100("20"), A100("a100-sxm-80g", "16")), "{\"tp\": 8, \"pp\": 4}")) {
+        const Estimate *e = &c.estimate;
+        CU_ASSERT_EQUAL(e->idle_gpus, 4);
+        ASSERT_CLOSE(e->price_usd_per_gpu_hour, (20 * 3 + 16 * 1) / 36.);
+        ASSERT_CLOSE(e->usd_per_1e9_tokens, (20 * 3 + 16 * 1) / 3600. / e->tokens_per_s * 1e9);
+    }
+    arena_free(&c.arena);
+    if (case_of(&c, JOINED(H100("16"), A100("a100-sxm-80g", "20")), "{\"tp\": 8, \"pp\": 4}")) {
+        const Estimate *e = &c.estimate;
+        CU_ASSERT_EQUAL(e->idle_gpus, 4);
+        ASSERT_CLOSE(e->usd_per_1e9_tokens, (16 * 3 + 20 * 1) / 3600. / e->tokens_per_s * 1e9);
+    }
+    arena_free(&c.arena);
+}
+
 // The last stage holds fewer micro-batches than the first, but of 40 GB they are more.
 static void the_worst_rank_is_the_fullest(void) {
     GroupCase c;
@@ -185,6 +204,7 @@ CU_TestInfo unlike_groups_tests[] = {
     {"the_slower_end_and_the_link_between_set_the_pace",
      the_slower_end_and_the_link_between_set_the_pace},
     {"rates_are_those_of_the_mean_gpu", rates_are_those_of_the_mean_gpu},
+    {"idle_gpus_of_each_group_are_paid", idle_gpus_of_each_group_are_paid},
     {"the_worst_rank_is_the_fullest", the_worst_rank_is_the_fullest},
     {"what_has_no_place_is_refused", what_has_no_place_is_refused},
     CU_TEST_INFO_NULL,
