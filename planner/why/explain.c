@@ -148,6 +148,14 @@ static bool same_shapes(const Plan *a, const Plan *b) {
            a->cp_method == b->cp_method && a->recompute == b->recompute;
 }
 
+// Of the GPU whose kernels are known least: which of several the difference is on is not asked.
+static double kernel_residual_frac(const Cluster *cluster) {
+    double most = 0;
+    for (int i = 0; i < cluster->num_pools; i++)
+        most = fmax(most, cluster->pools[i].gpu.efficiency.residual_median_frac);
+    return most;
+}
+
 double explain_difference_uncertainty_s(const Scenario *scenario, const PlannedEntry *a,
                                         const PlannedEntry *b) {
     const Estimate *x = &a->estimate, *y = &b->estimate;
@@ -159,8 +167,7 @@ double explain_difference_uncertainty_s(const Scenario *scenario, const PlannedE
         variance += difference_s * difference_s;
     }
     if (!same_shapes(&a->plan, &b->plan)) {
-        double kernel =
-            scenario->cluster.pools[0].gpu.efficiency.residual_median_frac * MEDIAN_TO_80;
+        double kernel = kernel_residual_frac(&scenario->cluster) * MEDIAN_TO_80;
         double layer = kernel / sqrt(EXPLAIN_NUM_KERNELS);
         double compute_a = layer * x->term_s[TERM_COMPUTE];
         double compute_b = layer * y->term_s[TERM_COMPUTE];

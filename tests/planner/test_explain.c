@@ -105,6 +105,15 @@ static void other_kernels_have_errors_of_their_own(void) {
     // (0.1 x 0.2)^2 = 0.0004; 0.055^2 = 0.003025; in all sqrt(0.23364) = 0.48337.
     CU_ASSERT_DOUBLE_EQUAL(explain_difference_uncertainty_s(&scenario, &a, &b), 0.48337, 1e-4);
     CU_ASSERT_TRUE(explain_within_noise(&scenario, OBJECTIVE_THROUGHPUT, &a, &b));
+    // The same where another pool's kernels are known better, whichever comes first.
+    const Pool pools[3] = {{.gpu.efficiency.residual_median_frac = 0.01},
+                           {.gpu.efficiency.residual_median_frac = 0.05},
+                           {.gpu.efficiency.residual_median_frac = 0.01}};
+    for (int i = 0; i < 2; i++) {
+        const Scenario mixed = {.cluster =
+                                    cluster_of_pools("two", pools + i, 2, &(ClusterNetwork){0})};
+        CU_ASSERT_DOUBLE_EQUAL(explain_difference_uncertainty_s(&mixed, &a, &b), 0.48337, 1e-4);
+    }
     // With the same kernels 0.2 s is more than 0.0585 s.
     b.plan.tp = 1;
     CU_ASSERT_FALSE(explain_within_noise(&scenario, OBJECTIVE_THROUGHPUT, &a, &b));
