@@ -61,12 +61,20 @@ static void gpu_add(cJSON *gpus, const Cluster *cluster, const Plan *plan, int64
     cJSON_AddItemToArray(gpus, cJSON_CreateIntArray(cells, sizeof cells / sizeof *cells));
 }
 
+// Of the largest nodes there are.
+static int most_node_gpus(const Cluster *cluster) {
+    int most = 0;
+    for (int i = 0; i < cluster->num_pools; i++)
+        if (cluster->pools[i].gpus_per_node > most) most = cluster->pools[i].gpus_per_node;
+    return most;
+}
+
 static void gpus_draw(cJSON *section, const PlanView *view, Arena *arena) {
     const Plan *plan = view->plan;
     Cluster cluster = view->scenario->cluster;
     if (plan->node_order) cluster.network.order = plan->node_order;
     const int64_t of_stage = plan_stage_gpus(plan), num_gpus = of_stage * plan->pp;
-    const int node_gpus = cluster.pools[0].gpus_per_node;
+    const int node_gpus = most_node_gpus(&cluster);
     int64_t shown = of_stage;
     if (num_gpus > LAYOUT_MAX_GPUS) {
         shown = LAYOUT_MAX_GPUS / plan->pp;

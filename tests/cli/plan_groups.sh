@@ -75,6 +75,11 @@ claim "the other order is another plan" "$(figure own step_time_s) > 1.2 * $(fig
 busiest() { sed -n 's/.*"name":[^"]*"\(group:[^"]*\)".*/\1/p' "$1.out" | sort | tr '\n' ' '; }
 [ "$(busiest placed)" = "$(busiest turned | sed 's/0/x/g; s/1/0/g; s/x/1/g' | tr ' ' '\n' | sort | sed '/^$/d' | tr '\n' ' ')" ] ||
     fail "links of the placement: $(busiest placed), not those of $(busiest turned)"
+# A page draws nodes of 8 whichever group comes first.
+answers 0 estimate turned.json --json
+mv stdout turned.est
+answers 0 report turned.json turned.est --format json
+grep -q '"gpus_per_node":[^0-9]*8' stdout || fail "no room for the GPUs of the larger nodes"
 answers 0 plan placed.json --json --top 1
 grep -q '"placement":' stdout || fail "plan gives the placement up"
 
