@@ -30,7 +30,7 @@ int not_played_list(const Scenario *scenario, const Plan *plan, Arena *arena,
     sentences[0] = arena_printf(
         arena,
         "on %s the exchanges%s%s%s%s inside computations: a disturbed link does not slow them",
-        scenario->cluster.pools[0].wires ? "uneven domains" : "groups of different machines",
+        scenario->cluster.num_pools == 1 ? "uneven domains" : "groups of different machines",
         tp ? " of tp" : "", cp ? " of cp" : "", plan->ep > 1 ? " of ep" : "",
         sharded ? " of ZeRO" : "");
     return 1;

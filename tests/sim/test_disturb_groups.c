@@ -1,6 +1,7 @@
 // Disturbed networks of several sites: groups of one machine, of different machines, and nodes of a
 // matrix.
 #include "sim/disturb_network.h"
+#include "sim/not_played.h"
 #include "tests/sim/sim_case.h"
 #include "tests/support.h"
 
@@ -176,6 +177,26 @@ static void nodes_of_a_matrix_have_no_switches(void) {
     arena_free(&c.arena);
 }
 
+// Whichever group has uneven domains: of several none of the exchanges are played.
+static void unlike_groups_are_named_before_uneven_domains(void) {
+    static const Wires WIRES;
+    const Plan plan = {.tp = 4, .cp = 1, .dp = 1, .ep = 1, .etp = 1};
+    const Disturb disturb = {.kind = DISTURB_FAIL_NIC, .link = {LINK_NIC, 2, 0}};
+    for (int i = 0; i < 2; i++) {
+        SitesCase c;
+        const char *const *sentences;
+        unlike_case(&c);
+        c.pools[i].wires = &WIRES;
+        c.scenario.disturb = &disturb;
+        c.scenario.num_disturb = 1;
+        CU_ASSERT_EQUAL_FATAL(not_played_list(&c.scenario, &plan, &c.arena, &sentences), 1);
+        CU_ASSERT_STRING_EQUAL(sentences[0],
+                               "on groups of different machines the exchanges of tp inside "
+                               "computations: a disturbed link does not slow them");
+        arena_free(&c.arena);
+    }
+}
+
 CU_TestInfo disturb_groups_tests[] = {
     {"others_cross_from_group_to_group", others_cross_from_group_to_group},
     {"others_stay_within_a_group", others_stay_within_a_group},
@@ -183,5 +204,7 @@ CU_TestInfo disturb_groups_tests[] = {
     {"groups_have_spines_of_their_own", groups_have_spines_of_their_own},
     {"a_nic_of_another_machine_fails", a_nic_of_another_machine_fails},
     {"nodes_of_a_matrix_have_no_switches", nodes_of_a_matrix_have_no_switches},
+    {"unlike_groups_are_named_before_uneven_domains",
+     unlike_groups_are_named_before_uneven_domains},
     CU_TEST_INFO_NULL,
 };
