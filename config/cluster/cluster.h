@@ -96,6 +96,9 @@ int cluster_total_gpus(const Cluster *cluster);
 bool cluster_use(const Cluster *cluster, int num_gpus, Arena *arena, Cluster *out);
 bool cluster_can_use(const Cluster *cluster, int num_gpus);
 
+// What the driver gives to one process on a GPU of the pool where that is most: no rank has more.
+double cluster_most_memory_bytes(const Cluster *cluster);
+
 // The pool that a GPU (node) is of, and the first GPU (node) of a pool.
 int cluster_pool_of_gpu(const Cluster *cluster, int64_t gpu);
 int cluster_pool_first_gpu(const Cluster *cluster, int pool);

@@ -2,6 +2,7 @@
 #include "config/cluster/cluster.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 Cluster cluster_of_pools(const char *name, const Pool *pools, int num_pools,
@@ -34,6 +35,13 @@ Pool *cluster_own_pools(Cluster *cluster, Arena *arena) {
     memcpy(pools, cluster->pools, (size_t)cluster->num_pools * sizeof *pools);
     cluster->pools = pools;
     return pools;
+}
+
+double cluster_most_memory_bytes(const Cluster *cluster) {
+    double most = 0;
+    for (int i = 0; i < cluster->num_pools; i++)
+        most = fmax(most, cluster->pools[i].gpu.memory_available_bytes);
+    return most;
 }
 
 int cluster_pool_first_gpu(const Cluster *cluster, int pool) {

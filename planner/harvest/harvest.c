@@ -27,20 +27,29 @@ double objective_value(PlanObjective objective, const Estimate *estimate) {
     return estimate->step_time_s;
 }
 
+// Where a GPU waits when it is not busy.
+static double pool_joules(const Pool *pool, double step_time_s, double busy_s) {
+    double idle_watts = fmin(pool->gpu.idle_power_watts, pool->power_watts_per_gpu);
+    double extra_watts = pool->power_watts_per_gpu - idle_watts;
+    return (idle_watts * step_time_s + extra_watts * busy_s) * pool->num_gpus;
+}
+
 // The formulas of costmodel/step/estimate.c. Of memory nothing is known from times.
 double objective_bound(const Scenario *scenario, PlanObjective objective, double step_time_s,
                        double busy_s) {
     const Cluster *cluster = &scenario->cluster;
-    const Pool *pool = &cluster->pools[0];
     double tokens = (double)scenario->training.seq_len * (double)scenario->training.global_batch;
-    double idle_watts = fmin(pool->gpu.idle_power_watts, pool->power_watts_per_gpu);
-    double extra_watts = pool->power_watts_per_gpu - idle_watts;
+    double sum = 0;
     switch (objective) {
     case OBJECTIVE_COST:
-        return pool->price_usd_per_gpu_hour * cluster_total_gpus(cluster) / 3600 * step_time_s /
-               tokens * 1e9;
+        for (int i = 0; i < cluster->num_pools; i++)
+            sum += cluster->pools[i].price_usd_per_gpu_hour *
+                   (cluster->pools[i].num_gpus + cluster->pools[i].idle_gpus);
+        return sum / 3600 * step_time_s / tokens * 1e9;
     case OBJECTIVE_ENERGY:
-        return (idle_watts * step_time_s + extra_watts * busy_s) * cluster->num_gpus / tokens;
+        for (int i = 0; i < cluster->num_pools; i++)
+            sum += pool_joules(&cluster->pools[i], step_time_s, busy_s);
+        return sum / tokens;
     case OBJECTIVE_MEMORY:
         return 0;
     case OBJECTIVE_THROUGHPUT:
@@ -279,7 +288,7 @@ bool harvest_split(const HarvestTask *task, int split, Harvest *out) {
     HarvestWalker *walker = ARENA_NEW(&out->arena, HarvestWalker);
     walker->task = task;
     walker->split = split;
-    walker->available_bytes = task->space->scenario->cluster.pools[0].gpu.memory_available_bytes;
+    walker->available_bytes = cluster_most_memory_bytes(&task->space->scenario->cluster);
     walker->out = out;
     walker->pricing = group_pricing_start(task->space->scenario);
     sketch_open(walker);

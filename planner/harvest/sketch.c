@@ -229,7 +229,7 @@ static double activation_bytes_of(const Plan *plan, const SketchLayout *layout,
 
 double sketch_missing_bytes(const Scenario *scenario, const Plan *plan, const SketchLayout *layout,
                             const SketchShape *shape) {
-    const double available_bytes = scenario->cluster.pools[0].gpu.memory_available_bytes;
+    const double available_bytes = cluster_most_memory_bytes(&scenario->cluster);
     if (scenario->fit_deviates < 0) return 0; // what is more uneven is then counted as less
     const SketchHeld held = sketch_held(scenario, plan);
     double most_bytes = 0;

@@ -252,7 +252,7 @@ static bool stage_fits(void *context, int end) {
 bool sketch_splits_miss(const Scenario *scenario, const Plan *plan, const SketchChain *chain) {
     if (scenario->fit_deviates < 0) return false; // what is more uneven is then counted as less
     if (plan->vpp > 1 && scenario->model.num_kinds > 1) return false;
-    const double available_bytes = scenario->cluster.pools[0].gpu.memory_available_bytes;
+    const double available_bytes = cluster_most_memory_bytes(&scenario->cluster);
     Room room = {.scenario = scenario,
                  .plan = plan,
                  .chain = chain,

@@ -7,6 +7,7 @@
 #include "planner/groups/group_orders.h"
 #include "planner/space/space.h"
 #include "planner/stages/group_configuration.h"
+#include "planner/why/relax.h"
 #include "tests/planner/group_case.h"
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"
@@ -402,6 +403,42 @@ static void what_is_not_supported_is_refused(void) {
     }
 }
 
+// Of 32 layers the A100s of 40 GB hold 6 and the H200s of 141 GB the other 26, in either order of
+// the groups: what a rank holds is too much for the first only where the first holds it.
+static void a_stage_may_need_the_larger_memory(void) {
+    static const char *const GROUPS[2] = {
+        "{\"gpu\": \"a100-sxm-40g\", \"num_gpus\": 2, \"gpus_per_node\": 2, \"scale_up\": "
+        "{\"link\": "
+        "\"nvlink3\"}, \"scale_out\": {\"nics_per_node\": 2, \"nic_bytes_per_s\": 2.5e10}}",
+        "{\"gpu\": \"h200-sxm-141g\", \"num_gpus\": 2, \"gpus_per_node\": 2, \"scale_up\": "
+        "{\"link\": "
+        "\"nvlink4\"}, \"scale_out\": {\"nics_per_node\": 2, \"nic_bytes_per_s\": 5e10}}"};
+    for (int first = 0; first < 2; first++) {
+        Arena arena = {0};
+        Scenario scenario;
+        const char *cluster =
+            arena_printf(&arena,
+                         "{\"groups\": [%s, %s], \"between\": {\"bytes_per_s\": 1e10, "
+                         "\"latency_s\": 0}}",
+                         GROUPS[first], GROUPS[!first]);
+        const char *parallel = arena_printf(
+            &arena,
+            "{\"tp\": 2, \"dp\": 1, \"pp\": 2, \"micro_batch\": 1, \"recompute\": \"full\", "
+            "\"stages\": [{\"layers\": %d, \"embedding\": true}, {\"layers\": %d, "
+            "\"loss\": true}]}",
+            first ? 26 : 6, first ? 6 : 26);
+        const char *text = scenario_text(&arena, "\"llama-3.1-8b\"", cluster, TRAINING, parallel);
+        CU_ASSERT_EQUAL_FATAL(scenario_of(text, &arena, &scenario).code, STATUS_OK);
+        CU_ASSERT_TRUE(relax_reaches(&scenario, HARVEST_FIT, 1, &arena, NULL));
+        // With as much as the smaller have, neither order has room.
+        Pool *pools = test_pool(&scenario.cluster);
+        for (int i = 0; i < 2; i++)
+            pools[i].gpu.memory_available_bytes = pools[first].gpu.memory_available_bytes;
+        CU_ASSERT_FALSE(relax_reaches(&scenario, HARVEST_FIT, 1, &arena, NULL));
+        arena_free(&arena);
+    }
+}
+
 // 16 and 9 GPUs share no stage but of one GPU: 25 stages of 4 layers are too many.
 static void groups_without_a_common_stage_are_refused(void) {
     Arena arena = {0};
@@ -437,6 +474,7 @@ CU_TestInfo group_search_tests[] = {
     {"what_the_groups_are_worth_is_told", what_the_groups_are_worth_is_told},
     {"a_group_that_is_not_worth_it_is_named", a_group_that_is_not_worth_it_is_named},
     {"what_is_not_supported_is_refused", what_is_not_supported_is_refused},
+    {"a_stage_may_need_the_larger_memory", a_stage_may_need_the_larger_memory},
     {"groups_without_a_common_stage_are_refused", groups_without_a_common_stage_are_refused},
     CU_TEST_INFO_NULL,
 };
