@@ -172,6 +172,17 @@ static const char *numbers_text(const IdleAnswer *idle, bool late, Arena *arena)
     return text;
 }
 
+// "8 of each of 2 nodes and 4 of each of 3 nodes": by pool.
+static const char *used_text(const Cluster *cluster, Arena *arena) {
+    const char *text = "";
+    for (int i = 0; i < cluster->num_pools; i++) {
+        const Pool *pool = &cluster->pools[i];
+        text = arena_printf(arena, "%s%s%d of each of %d node%s", text, i ? " and " : "",
+                            pool->gpus_per_node, pool->num_nodes, pool->num_nodes == 1 ? "" : "s");
+    }
+    return text;
+}
+
 // How many GPUs the plans use, and why.
 static void print_idle(const Scenario *scenario, const PlannerResult *result, const Paper *paper,
                        Arena *arena) {
@@ -184,12 +195,10 @@ static void print_idle(const Scenario *scenario, const PlannerResult *result, co
                                       : " No plan on all of them is legal.";
         paper_wrap(paper, 0, STYLE_PLAIN,
                    arena_printf(arena,
-                                "%d of %d GPUs stay idle: ranks run on %d of each of %d node%s. "
-                                "Prices are those of all %d.%s",
+                                "%d of %d GPUs stay idle: ranks run on %s. Prices are those of "
+                                "all %d.%s",
                                 cluster->idle_gpus, cluster_total_gpus(cluster),
-                                cluster->pools[0].gpus_per_node, cluster->num_nodes,
-                                cluster->num_nodes == 1 ? "" : "s", cluster_total_gpus(cluster),
-                                why));
+                                used_text(cluster, arena), cluster_total_gpus(cluster), why));
     }
     const char *slower = numbers_text(idle, false, arena), *open = numbers_text(idle, true, arena);
     if (slower[0] && result->num_entries > 0)

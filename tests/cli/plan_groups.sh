@@ -101,6 +101,13 @@ done
 refuses 'job.json: cluster.groups: of different machines are legal, but plan for a number of GPUs does not support them yet' \
     plan job.json --min-gpus-for 1e5
 
+# GPUs that are no whole node stay idle, of each group by itself.
+job idle "$(echo "$h100" | sed 's/16/20/'), $(echo "$a100" | sed 's/16/18/')" '"tp": 8, "pp": 4'
+answers 0 plan idle.json --top 1
+tr '\n' ' ' <stdout |
+    grep -q '6 of 38 GPUs stay idle: ranks run on 8 of each of 2 nodes and 4 of each of 4 nodes. Prices are those of all 38' ||
+    fail "$(cat stdout)"
+
 # What fits nowhere is said.
 answers 1 plan job.json --max-memory 4e9
 grep -q 'nothing fits' stderr || fail "$(cat stderr)"
