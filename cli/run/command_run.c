@@ -149,9 +149,10 @@ static Status run_measured(RunOptions *options, const Scenario *scenario, const 
 static cJSON *dtype_take(const char *dtype, Scenario *scenario) {
     int precision = 0;
     while (strcmp(PRECISION_NAMES[precision], dtype) != 0) precision++; // it is one of them
-    const Gpu *gpu = &scenario->cluster.pools[0].gpu;
     if (precision == scenario->execution.precision) return NULL;
-    if (gpu->peak_flops_per_s[precision] <= 0) {
+    for (int i = 0; i < scenario->cluster.num_pools; i++) {
+        const Gpu *gpu = &scenario->cluster.pools[i].gpu;
+        if (gpu->peak_flops_per_s[precision] > 0) continue;
         shown_line(stderr, "%s: predicted in %s, since %s has no %s", scenario->file,
                    PRECISION_NAMES[scenario->execution.precision], gpu->name, dtype);
         return NULL;

@@ -122,6 +122,21 @@ PY
 grep -qx 'the most that a collective of any process is off: 0 bytes' "$temp/stderr" ||
     fail "fp64: $(cat "$temp/stderr")"
 
+# Nothing is predicted in a format that one of several groups lacks, whichever that is.
+sed '/"fp64"/d; s/"name": "v100-sxm2-32g"/"name": "own"/' "$OLDPWD/hw-profiles/gpus/v100-sxm2-32g.json" >own.json
+single='"num_gpus": 1, "gpus_per_node": 1, "scale_up": {"link": "nvlink2"},
+  "scale_out": {"nics_per_node": 1, "nic_bytes_per_s": 1e9}}'
+tiny_job like.json 1 '{"pp": 2, "micro_batch": 1}'
+python3 - "$single" like.json groups.json <<'PY'
+import json, sys
+job = json.load(open(sys.argv[2]))
+job["cluster"] = {"groups": [json.loads('{"gpu": "%s", %s' % (gpu, sys.argv[1])) for gpu in ("v100-sxm2-32g", "./own.json")],
+                  "between": {"bytes_per_s": 1e9, "latency_s": 1e-5}}
+json.dump(job, open(sys.argv[3], "w"))
+PY
+answers 0 run groups.json --steps 6 --dtype fp64 --compare
+grep -q '^groups.json: predicted in fp32, since own has no fp64$' "$temp/stderr" || fail "$(cat "$temp/stderr")"
+
 # A rank without layers or ends.
 tiny_job empty.json 3 '{"pp": 3, "stages": [{"layers": 1, "embedding": true}, {"layers": 0}, {"layers": 1, "loss": true}]}'
 answers 0 run empty.json --steps 6 --compare --log empty.jsonl
