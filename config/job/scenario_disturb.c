@@ -110,16 +110,26 @@ static bool is_only_played(const char *text, int kinds) {
     return strchr(text, '-') && (name_skip(text, "nvlink") || (of_site && !(kinds & SITES)));
 }
 
+// What a pool's ports go by; NULL where one before it has the same.
+static const char *port_family(const Cluster *cluster, int pool) {
+    const char *family = link_family(cluster->pools[pool].scale_up.name);
+    for (int i = 0; i < pool; i++)
+        if (strcmp(link_family(cluster->pools[i].scale_up.name), family) == 0) return NULL;
+    return family;
+}
+
 static Status link_form_error(const JsonNode *node, const Cluster *cluster, const char *text,
                               int kinds) {
-    char forms[100] = "";
+    char forms[200] = "";
     size_t used = 0;
     for (int i = 0; i < NUM_LINK_KINDS; i++) {
-        if (!(kinds & 1 << i) || used >= sizeof forms) continue;
         const LinkForm *form = &LINK_FORMS[i];
-        used += (size_t)snprintf(
-            forms + used, sizeof forms - used, "%s%s:%s", used ? ", " : "",
-            form->name ? form->name : link_family(cluster->pools[0].scale_up.name), form->place);
+        for (int pool = 0; pool < (form->name ? 1 : cluster->num_pools); pool++) {
+            const char *name = form->name ? form->name : port_family(cluster, pool);
+            if (!(kinds & 1 << i) || used >= sizeof forms || !name) continue;
+            used += (size_t)snprintf(forms + used, sizeof forms - used, "%s%s:%s", used ? ", " : "",
+                                     name, form->place);
+        }
     }
     return json_error(node, "\"%.60s\" %s; expected %s", text,
                       is_only_played(text, kinds) ? "is played, but cannot be disturbed"

@@ -250,6 +250,35 @@ static void a_port_goes_by_what_it_is(void) {
     }
 }
 
+// Of each pool's ports, once.
+static void ports_of_all_groups_are_named(void) {
+    static const char *const GPUS[4][2] = {{"h100-sxm-80g", "nvlink4"},
+                                           {"l40s-48g", "pcie4"},
+                                           {"a100-sxm-80g", "nvlink3"},
+                                           {"l40s-48g", "pcie4"}};
+    Arena arena = {0};
+    Scenario scenario;
+    const char *groups = "";
+    for (int i = 0; i < 4; i++)
+        groups = arena_printf(
+            &arena,
+            "%s%s{\"gpu\": \"%s\", \"num_gpus\": 8, \"gpus_per_node\": 8, \"scale_up\": "
+            "{\"link\": \"%s\"}, \"scale_out\": {\"nics_per_node\": 2, "
+            "\"nic_bytes_per_s\": 1e10}}",
+            groups, i ? ", " : "", GPUS[i][0], GPUS[i][1]);
+    const char *text =
+        arena_printf(&arena,
+                     "{\"schema\": 1, \"model\": " MODEL ", \"training\": " TRAINING
+                     ", \"cluster\": {\"groups\": [%s], \"between\": {\"bytes_per_s\": 1e9, "
+                     "\"latency_s\": 1e-5}}, "
+                     "\"disturb\": [{\"link\": \"port:3\", \"bandwidth_factor\": 0.5}]}",
+                     groups);
+    ASSERT_REFUSED(scenario_of(text, &arena, &scenario),
+                   "job.json: disturb[0].link: \"port:3\" names no link here; expected "
+                   "nic:NODE.INDEX, nvlink:GPU, pcie:GPU, leaf:INDEX, spine:INDEX");
+    arena_free(&arena);
+}
+
 static void unknown_disturb_lists_the_kinds(void) {
     Arena arena = {0};
     Scenario scenario;
@@ -435,6 +464,7 @@ CU_TestInfo scenario_tests[] = {
     {"steps_apart_are_not_simulated", steps_apart_are_not_simulated},
     {"bad_disturb_is_refused", bad_disturb_is_refused},
     {"a_port_goes_by_what_it_is", a_port_goes_by_what_it_is},
+    {"ports_of_all_groups_are_named", ports_of_all_groups_are_named},
     {"unknown_disturb_lists_the_kinds", unknown_disturb_lists_the_kinds},
     {"bad_parallel_is_refused", bad_parallel_is_refused},
     {"lengths_are_refused_by_all_but_plan", lengths_are_refused_by_all_but_plan},
