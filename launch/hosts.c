@@ -4,7 +4,8 @@
 // with 4 GPUs each (NVIDIA GB200 NVL72 datasheet: 18 trays, 72 GPUs).
 static int gpus_per_host(const Scenario *scenario) {
     enum { MAX_GPUS_PER_HOST = 16, GPUS_PER_TRAY = 4 };
-    int per_node = scenario->cluster.pools[0].gpus_per_node, num_gpus = scenario->cluster.num_gpus;
+    const Pool *pool = cluster_only_pool(&scenario->cluster);
+    int per_node = pool->gpus_per_node, num_gpus = pool->num_gpus;
     if (per_node > MAX_GPUS_PER_HOST && per_node % GPUS_PER_TRAY == 0) per_node = GPUS_PER_TRAY;
     return num_gpus < per_node ? num_gpus : per_node;
 }

@@ -11,7 +11,7 @@ void job_add_head(Script *script, const Job *job) {
     script_comment(script,
                    arena_printf(arena, "Trains %s on %d x %s: %s. Written by meshwright %s.",
                                 shell_name(scenario->model.name, arena), scenario->cluster.num_gpus,
-                                shell_name(scenario->cluster.pools[0].gpu.name, arena),
+                                shell_name(cluster_only_pool(&scenario->cluster)->gpu.name, arena),
                                 plan_describe(job->plan, arena), MESHWRIGHT_VERSION));
     script_comment(script, arena_printf(arena, "For %s.", job->task->software));
     script_comment(script, arena_printf(arena, "Answer %s, as plan.json names it.",

@@ -46,7 +46,7 @@ static void add_config_map(Script *script, const Job *job, const char *name) {
 }
 
 static void add_container(Script *script, const Job *job, const char *name) {
-    bool amd = strcmp(job->scenario->cluster.pools[0].gpu.vendor, "AMD") == 0;
+    bool amd = strcmp(cluster_only_pool(&job->scenario->cluster)->gpu.vendor, "AMD") == 0;
     script_add(script, "          containers:\n"
                        "            - name: pytorch\n"
                        "              # Yours to set: an image with the software named above.\n"

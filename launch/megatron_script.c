@@ -44,7 +44,7 @@ void megatron_add_data(Script *script) {
 
 void megatron_task_fill(const Scenario *scenario, const MegatronCommand *command, const char *amd,
                         Arena *arena, LaunchTask *out) {
-    if (strcmp(scenario->cluster.pools[0].gpu.vendor, "AMD") == 0)
+    if (strcmp(cluster_only_pool(&scenario->cluster)->gpu.vendor, "AMD") == 0)
         task_add_note(out, arena, "AMD GPUs: %s", amd);
     for (int i = 0; i < command->num_notes; i++) task_add_note(out, arena, "%s", command->notes[i]);
     for (int i = 0; i < command->num_variables; i++)

@@ -45,7 +45,7 @@ static Status runtime_task(const Scenario *scenario, const Plan *plan, Arena *ar
     const char *text = NULL;
     TRY(runtime_supports(scenario, plan));
     TRY(plan_text(scenario, plan, arena, &text));
-    bool cpu = scenario->cluster.pools[0].gpu.core != NULL;
+    bool cpu = cluster_only_pool(&scenario->cluster)->gpu.core != NULL;
     *out = (LaunchTask){.software = "the bundled runtime, meshwright " MESHWRIGHT_VERSION,
                         .settings = arena_printf(arena, settings, cpu ? "cpu" : "cuda"),
                         .arguments = arguments,

@@ -366,6 +366,7 @@ void plan_derive(const Scenario *scenario, Plan *plan) {
     plan->expert_dp = (int)(stage_ranks / ((int64_t)plan->ep * plan->etp));
     plan->num_microbatches =
         scenario->training.global_batch / ((int64_t)plan->micro_batch * plan->dp);
+    // Of several pools none is asked: stages that alternate lie in one (plan/plan_check.c).
     plan->domain_gpus = scenario->cluster.pools[0].domain_gpus;
     const ClusterNetwork *network = &scenario->cluster.network;
     plan->node_order = network->order ? network->order : network->placed;

@@ -146,7 +146,7 @@ void rule_values_start(const Scenario *scenario, RuleValues *values) {
     *values = (RuleValues){0};
     SET(NUM_GPUS, cluster->num_gpus);
     SET(UNLIKE_GROUPS, cluster->num_pools > 1);
-    const Gpu *gpu = &cluster->pools[0].gpu;
+    const Gpu *gpu = &cluster->pools[0].gpu; // rules ask of 8 bits, which want one architecture
     SET(AMD, gpu->vendor && strcmp(gpu->vendor, "AMD") == 0);
     SET(ARCHITECTURE, architecture_of(gpu->architecture ? gpu->architecture : "other"));
     execution_add(&scenario->execution, values);

@@ -22,6 +22,7 @@ static bool inner_leaves_block(const Cluster *cluster, const Plan *plan, GroupKi
     const GroupKind base = group_base_kind(kind);
     if (base != GROUP_TP && base != GROUP_EP && base != GROUP_ETP && base != GROUP_LAYOUT)
         return false;
+    // Of several pools, on which none of them are flows, the first stands for all.
     GroupLayout layout = group_layout(&cluster->pools[0], group);
     return layout.num_domains > 1 && (layout.ranks_per_domain * group.stride % plan->tp != 0 ||
                                       group.size * group.stride % plan->tp != 0);
@@ -98,6 +99,7 @@ static bool group_rotates(const Cluster *cluster, const Plan *plan, GroupKind ki
     if (group.size == 1 || rotation->period % (group.size * group.stride) == 0) return true;
     if (group.size * group.stride != rotation->multiplicity) return false;
     if (rotation->period % group.stride != 0) return false;
+    // Several pools never rotate (sim/rotation.c).
     GroupLayout layout = group_layout(&cluster->pools[0], plan_group(plan, kind));
     int places = rotation->period / group.stride;
     return layout.num_domains == 1 || places % layout.ranks_per_domain == 0;

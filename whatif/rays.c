@@ -204,8 +204,7 @@ static void list_make(const Walk *walk, Segment *segment, double limit_s) {
     scenario->num_disturb = 0;
     prices->shelf = grid->prices;
     prices->num_gpus = scenario->cluster.num_gpus;
-    if (scenario->cluster.num_pools > 1 || scenario->cluster.network.sites ||
-        scenario->cluster.network.order ||
+    if (scenario->cluster.network.sites || scenario->cluster.network.order ||
         cluster_total_gpus(&scenario->cluster) != scenario->cluster.num_gpus)
         return;
     if (grid->prices) options.prices = prices;

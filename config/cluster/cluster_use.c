@@ -112,15 +112,14 @@ int cluster_total_gpus(const Cluster *cluster) {
 bool cluster_can_use(const Cluster *cluster, int num_gpus) {
     Pool ignored;
     if (num_gpus == cluster->num_gpus) return true;
-    return cluster->num_pools == 1 && !cluster->network.sites &&
-           pool_use(cluster_only_pool(cluster), num_gpus, &ignored);
+    return !cluster->network.sites && pool_use(cluster_only_pool(cluster), num_gpus, &ignored);
 }
 
 bool cluster_use(const Cluster *cluster, int num_gpus, Arena *arena, Cluster *out) {
     Pool pool;
     *out = *cluster;
     if (num_gpus == cluster->num_gpus) return true;
-    if (cluster->network.sites || cluster->num_pools > 1) return false;
+    if (cluster->network.sites) return false; // as of several pools
     if (!pool_use(cluster_only_pool(cluster), num_gpus, &pool)) return false;
     *out = with_pool(cluster, &pool, arena);
     return true;

@@ -116,22 +116,24 @@ static Status kernels_read(KernelShelf *shelf, Arena *arena, Cluster *cluster) {
     return status_ok();
 }
 
-// The GPU of a node by the scenario's own number.
-static const char *gpu_of_own_node(const Cluster *cluster, int node) {
+// The pool of a node by the scenario's own number.
+static const Pool *pool_of_own_node(const Cluster *cluster, int node) {
     const NodeOrder *placed = cluster->network.placed;
-    const int pool = cluster_pool_of_node(cluster, placed ? placed->block[node] : node);
-    return cluster->pools[pool].gpu.name;
+    return &cluster->pools[cluster_pool_of_node(cluster, placed ? placed->block[node] : node)];
 }
 
 const char *scenario_gpus(const Scenario *scenario, Arena *arena) {
     const Cluster *cluster = &scenario->cluster;
-    if (cluster->num_pools == 1) return cluster->pools[0].gpu.name;
-    const char *names = "";
-    for (int node = 0; node < cluster->num_nodes; node++) {
-        const char *name = gpu_of_own_node(cluster, node);
+    const char *names = pool_of_own_node(cluster, 0)->gpu.name;
+    const char **of_pools = ARENA_ARRAY(arena, cluster->num_pools, const char *);
+    int node = 0;
+    for (int i = 0; i < cluster->num_pools; i++) {
+        const Pool *pool = pool_of_own_node(cluster, node);
+        of_pools[i] = pool->gpu.name;
         int same = 0;
-        while (strcmp(gpu_of_own_node(cluster, same), name) != 0) same++;
-        if (same == node) names = arena_printf(arena, "%s%s%s", names, node ? " + " : "", name);
+        while (strcmp(of_pools[same], of_pools[i]) != 0) same++;
+        if (i > 0 && same == i) names = arena_printf(arena, "%s + %s", names, of_pools[i]);
+        node += pool->num_nodes;
     }
     return names;
 }

@@ -149,9 +149,7 @@ static bool may_leave_idle(const Scenario *scenario, const PlannerOptions *optio
                            bool fits) {
     const ParallelSpec *spec = &scenario->parallel;
     const bool all_stated = parallel_degrees_stated(spec);
-    if (scenario->cluster.num_pools > 1 || scenario->cluster.network.sites ||
-        scenario->cluster.network.order)
-        return false;
+    if (scenario->cluster.network.sites || scenario->cluster.network.order) return false;
     if (spec->idle_gpus != ABSENT || (all_stated && legal)) return false;
     if (legal && !fits && divides_well(scenario, scenario->cluster.num_gpus)) return false;
     const bool by_time =

@@ -164,7 +164,7 @@ double shortlist_limit_s(const Shortlist *list) {
 const ShortlistPart *shortlist_part(const Scenario *scenario, const PlannerOptions *options) {
     Shortlist *list = options->shortlist;
     if (!list || options->objective != OBJECTIVE_THROUGHPUT || options->robust ||
-        options->exhaustive || scenario->cluster.num_pools > 1 || scenario->cluster.network.sites)
+        options->exhaustive || scenario->cluster.network.sites)
         return NULL;
     pthread_mutex_lock(&list->mutex);
     ShortlistPart *part = list->parts;

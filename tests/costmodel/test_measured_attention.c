@@ -133,11 +133,11 @@ static void no_size_makes_the_price_jump(void) {
 // The power limit stretches them as it does other kernels of a long run; launches are theirs.
 static void the_price_of_an_operator_is_the_tables(void) {
     const CalibratedKernels *k = kernels_of("h100-sxm-80g");
-    Cluster cluster = {.gpu = k->gpu, .kernels = k, .power_watts_per_gpu = 350};
+    const Pool pool = {.gpu = k->gpu, .kernels = k, .power_watts_per_gpu = 350};
     const Op prompt = served(2, 4096, 4096);
-    CU_ASSERT_DOUBLE_EQUAL(op_compute_s(&cluster, &prompt) * sustained_frac(&cluster, true),
+    CU_ASSERT_DOUBLE_EQUAL(op_compute_s(&pool, &prompt) * sustained_frac(&pool, true),
                            measured_attention_s(k, &prompt), 1e-12);
-    CU_ASSERT_TRUE(sustained_frac(&cluster, true) < 1);
+    CU_ASSERT_TRUE(sustained_frac(&pool, true) < 1);
     arena_free(&arena);
 }
 

@@ -13,7 +13,7 @@
 static Builder builder_of(Case *c, int layer) {
     const Model *m = &c->scenario.model;
     const LayerWork work = {.model = m,
-                            .gpu = &c->scenario.cluster.gpu,
+                            .gpu = &c->scenario.cluster.pools[0].gpu,
                             .execution = &c->scenario.execution,
                             .pass = text_pass(&c->scenario, &c->plan),
                             .split = plan_split(&c->plan)};

@@ -21,7 +21,9 @@ double vocab_rows(const Model *model, const Plan *plan) {
     return padded_rows(model->vocab_size, plan_vocab_parts(plan));
 }
 
-// A micro-batch of the text, of which nothing runs again: all but layers are built so.
+// A micro-batch of the text, of which nothing runs again: all but layers are built so. What 8-bit
+// operands need beside products is the same on all pools, whose architecture has to be one
+// (config/job/scenario.c).
 static LayerWork text_work(const Scenario *scenario, const Plan *plan) {
     LayerWork work = {.model = &scenario->model,
                       .gpu = &scenario->cluster.pools[0].gpu,
