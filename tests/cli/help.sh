@@ -6,6 +6,7 @@ set -eu
 . tests/sample.sh
 bundled=$PWD/published/training.jsonl
 gpus=$PWD/hw-profiles/gpus
+models=$PWD/models
 
 mkdir "$temp/bin" "$temp/work"
 ln -s "$MESHWRIGHT" "$temp/bin/meshwright"
@@ -31,6 +32,7 @@ cat >job.json <<'END'
  "training": {"seq_len": 4096, "global_batch": 64, "precision": "bf16"},
  "parallel": {"tp": 4, "pp": 2, "vpp": 2}}
 END
+cp "$models/llama-3.1-8b.json" config.json
 sed 's/"model"/"disturb": [{"jitter_frac": 0.02}], "model"/' job.json >slow.json
 # shellcheck disable=SC2016 # a variable of the file
 echo 'torchrun pretrain_gpt.py --tensor-model-parallel-size ${TP:-1} --num-layers 8 --hidden-size 1024 --num-attention-heads 8 --seq-length 1024 \
