@@ -32,7 +32,21 @@ const char *names_near(const char *name, const char *const *names, Arena *arena)
     return list;
 }
 
-static Status refuse_model_type(const JsonNode *node, const char *model_type, Arena *arena) {
+// An unknown wrapper of a text that is known, as models with towers are released.
+static Status refuse_wrapper(const JsonNode *node, const char *model_type, const char *text_type) {
+    return json_error(
+        node,
+        "\"%.60s\" is unknown, but its text_config is \"%.60s\", which is known; for the "
+        "text alone put that object in the place of the model",
+        model_type, text_type);
+}
+
+static Status refuse_model_type(const JsonNode *config, const JsonNode *node,
+                                const char *model_type, Arena *arena) {
+    const JsonNode text = json_get(config, "text_config"), inner = json_get(&text, "model_type");
+    const char *text_type = cJSON_GetStringValue(inner.item);
+    if (text_type && model_family_find(text_type))
+        return refuse_wrapper(node, model_type, text_type);
     const char *const *names = model_family_names(arena);
     const char *near = names_near(model_type, names, arena);
     if (near[0])
@@ -145,7 +159,7 @@ Status model_import(const JsonNode *config, Arena *arena, Model *model) {
         return status_ok();
     }
     const ModelFamily *family = model_family_find(model_type);
-    if (!family) return refuse_model_type(&type, model_type, arena);
+    if (!family) return refuse_model_type(config, &type, model_type, arena);
 
     ModelDraft draft;
     // A model that also sees images may keep its language model in text_config.

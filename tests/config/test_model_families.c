@@ -126,7 +126,23 @@ static void layers_without_positions_are_no_plain_rope(void) {
     arena_free(&arena);
 }
 
+static void a_wrapper_of_a_known_text_says_so(void) {
+    static const char TEXT[] =
+        "{\"model_type\": \"kimi_k25\", \"text_config\": {\"model_type\": \"kimi_k2\"}}";
+    Model model;
+    JsonNode root;
+    CU_ASSERT_EQUAL(json_parse(TEXT, strlen(TEXT), "config.json", &arena, &root).code, STATUS_OK);
+    const Status status = model_load(&root, &arena, &model);
+    CU_ASSERT_EQUAL(status.code, STATUS_INVALID);
+    CU_ASSERT_STRING_EQUAL(
+        status.text, "config.json: model_type: \"kimi_k25\" is unknown, but its text_config is "
+                     "\"kimi_k2\", which is known; for the text alone put that object in the "
+                     "place of the model");
+    arena_free(&arena);
+}
+
 CU_TestInfo model_families_tests[] = {
+    {"a_wrapper_of_a_known_text_says_so", a_wrapper_of_a_known_text_says_so},
     {"releases_weigh_what_they_say", releases_weigh_what_they_say},
     {"glm_has_experts_behind_its_first_layer", glm_has_experts_behind_its_first_layer},
     {"qwen3_vl_has_a_tower_with_deep_mergers", qwen3_vl_has_a_tower_with_deep_mergers},
