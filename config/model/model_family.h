@@ -46,6 +46,10 @@ typedef struct ModelFamily {
 
     VisionKind vision; // what its vision_config describes
 
+    // Which layers have positions, where not all do: a rotation costs next to nothing, but software
+    // that rotates in every layer computes another function (ROPE_OTHER). NULL: all.
+    const char *rope_name;
+
     // Reads what the fields above cannot say; NULL where nothing is left.
     Status (*adjust)(const JsonNode *config, ModelDraft *draft);
 } ModelFamily;

@@ -132,6 +132,10 @@ static Status family_read(const ModelFamily *family, const JsonNode *config, Are
     TRY(model_read_functions(config, arena, &draft->model.functions));
     if (draft->model.functions.swiglu_limit <= 0)
         draft->model.functions.swiglu_limit = family->traits.model.functions.swiglu_limit;
+    if (family->rope_name) {
+        draft->model.functions.rope = ROPE_OTHER;
+        draft->model.functions.rope_name = family->rope_name;
+    }
     if (family->adjust) TRY(family->adjust(config, draft));
     int window;
     TRY(read_window(family, config, &window));

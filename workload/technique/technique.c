@@ -57,3 +57,15 @@ StepTraits step_traits(const Execution *execution) {
         if (ROWS[kind]->step && is_on(kind, execution)) ROWS[kind]->step(execution, &traits);
     return traits;
 }
+
+bool blocks_have_shards(const Builder *b) {
+    return b->split.zero_stage >= 2;
+}
+
+void shards_beside_blocks(OperatorList *list, CollectiveKind kind) {
+    for (int i = 0; i < list->num; i++) {
+        Op *op = &list->ops[i];
+        if (op->stream == STREAM_DP && op->collective.kind == kind)
+            op->collective.beside = BESIDE_BLOCKS;
+    }
+}

@@ -3,18 +3,9 @@
 // beside that of the block before.
 #include "workload/technique/technique_rows.h"
 
-// Below, no block has shards.
-static bool applies(const Builder *b) {
-    return b->split.zero_stage >= 2;
-}
-
 static void rewrite(const Builder *b, OperatorList *list) {
     (void)b;
-    for (int i = 0; i < list->num; i++) {
-        Op *op = &list->ops[i];
-        if (op->stream == STREAM_DP && op->collective.kind == COLLECTIVE_REDUCE_SCATTER)
-            op->collective.beside = BESIDE_BLOCKS;
-    }
+    shards_beside_blocks(list, COLLECTIVE_REDUCE_SCATTER);
 }
 
 static void step(const Execution *execution, StepTraits *traits) {
@@ -25,7 +16,7 @@ static void step(const Execution *execution, StepTraits *traits) {
 const Technique TECHNIQUE_ROW_OVERLAP_GRAD_REDUCE = {
     .source = "Li et al., \"PyTorch Distributed\", VLDB 2020, arXiv:2006.15704, section 3.2.3; "
               "Zhao et al., \"PyTorch FSDP\", 2023, arXiv:2304.11277, section 3.3",
-    .applies = applies,
+    .applies = blocks_have_shards,
     .list = rewrite,
     .step = step,
 };

@@ -2,18 +2,9 @@
 // beside the first forward of a chunk, shards of ZeRO-3 beside the block before in every pass.
 #include "workload/technique/technique_rows.h"
 
-// Below, no block has shards.
-static bool applies(const Builder *b) {
-    return b->split.zero_stage >= 2;
-}
-
 static void rewrite(const Builder *b, OperatorList *list) {
     (void)b;
-    for (int i = 0; i < list->num; i++) {
-        Op *op = &list->ops[i];
-        if (op->stream == STREAM_DP && op->collective.kind == COLLECTIVE_ALL_GATHER)
-            op->collective.beside = BESIDE_BLOCKS;
-    }
+    shards_beside_blocks(list, COLLECTIVE_ALL_GATHER);
 }
 
 static void step(const Execution *execution, StepTraits *traits) {
@@ -24,7 +15,7 @@ static void step(const Execution *execution, StepTraits *traits) {
 const Technique TECHNIQUE_ROW_OVERLAP_PARAM_GATHER = {
     .source = "Zhao et al., \"PyTorch FSDP\", 2023, arXiv:2304.11277, section 3.3; "
               "NVIDIA/Megatron-LM, --overlap-param-gather",
-    .applies = applies,
+    .applies = blocks_have_shards,
     .list = rewrite,
     .step = step,
 };

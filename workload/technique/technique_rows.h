@@ -8,3 +8,9 @@
 
 #define TECHNIQUE(kind, key) extern const Technique TECHNIQUE_ROW_##kind;
 #include "config/software/techniques.def"
+
+// Whether blocks scatter gradients or gather weights: from ZeRO-2 on.
+bool blocks_have_shards(const Builder *b);
+
+// Lets a list's data-parallel collectives of a kind run beside other blocks.
+void shards_beside_blocks(OperatorList *list, CollectiveKind kind);

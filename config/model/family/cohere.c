@@ -3,13 +3,6 @@
 // positions.
 #include "config/model/family/family.h"
 
-static Status cohere2_adjust(const JsonNode *config, ModelDraft *draft) {
-    (void)config;
-    draft->model.functions.rope = ROPE_OTHER;
-    draft->model.functions.rope_name = "sliding layers alone";
-    return status_ok();
-}
-
 const ModelFamily COHERE_FAMILIES[] = {
     {
         .model_type = "cohere2",
@@ -25,7 +18,7 @@ const ModelFamily COHERE_FAMILIES[] = {
         .window_rule = WINDOW_PATTERN,
         .window_pattern = 4,
         .window = 4096,
-        .adjust = cohere2_adjust,
+        .rope_name = "sliding layers alone",
     },
     {0},
 };

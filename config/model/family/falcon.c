@@ -22,24 +22,13 @@ static Status falcon_adjust(const JsonNode *config, ModelDraft *draft) {
     return status_ok();
 }
 
+#define FALCON                                                                                     \
+    .traits = {GPT2_KIND(false, true), .model.position = POSITION_ROPE}, .intermediate_ratio = 4,  \
+    .qkv_bias_key = "bias", .out_bias_key = "bias", .mlp_bias_key = "bias",                        \
+    .adjust = falcon_adjust
+
 const ModelFamily FALCON_FAMILIES[] = {
-    {
-        .model_type = "falcon",
-        .traits = {GPT2_KIND(false, true), .model.position = POSITION_ROPE},
-        .intermediate_ratio = 4,
-        .qkv_bias_key = "bias",
-        .out_bias_key = "bias",
-        .mlp_bias_key = "bias",
-        .adjust = falcon_adjust,
-    },
-    {
-        .model_type = "RefinedWebModel", // Falcon 7B as first released
-        .traits = {GPT2_KIND(false, true), .model.position = POSITION_ROPE},
-        .intermediate_ratio = 4,
-        .qkv_bias_key = "bias",
-        .out_bias_key = "bias",
-        .mlp_bias_key = "bias",
-        .adjust = falcon_adjust,
-    },
+    {.model_type = "falcon", FALCON},
+    {.model_type = "RefinedWebModel", FALCON}, // Falcon 7B as first released
     {0},
 };

@@ -1,15 +1,6 @@
 // Hugging Face's SmolLM3 (SmolLM3Config): every no_rope_layer_interval-th layer has no positions.
 #include "config/model/family/family.h"
 
-// A rotation costs next to nothing where it is left out, but software that rotates in all layers
-// computes another function.
-static Status smollm3_adjust(const JsonNode *config, ModelDraft *draft) {
-    (void)config;
-    draft->model.functions.rope = ROPE_OTHER;
-    draft->model.functions.rope_name = "no_rope_layers";
-    return status_ok();
-}
-
 const ModelFamily SMOLLM_FAMILIES[] = {
     {
         .model_type = "smollm3",
@@ -18,7 +9,7 @@ const ModelFamily SMOLLM_FAMILIES[] = {
         .out_bias_key = "attention_bias",
         .mlp_bias_key = "mlp_bias",
         .window_rule = WINDOW_NONE,
-        .adjust = smollm3_adjust,
+        .rope_name = "no_rope_layers",
     },
     {0},
 };
