@@ -15,7 +15,7 @@ static const double DIFFERENCE = 0.05; // of the log, for slopes
 
 const StepQuantity STEP_QUANTITIES[] = {
     OF_GPU(full_rate_watts, "W"), OF_GPU(light_rate_watts, "W"), OF_GPU(power_exponent, ""),
-    OF_STACK(host_layer_s, "s"),  OF_STACK(moe_sync_s, "s"),
+    OF_STACK(host_layer_s, "s"),  OF_STACK(moe_sync_s, "s"),     OF_STACK(host_expert_s, "s"),
 };
 const int NUM_STEP_QUANTITIES = sizeof STEP_QUANTITIES / sizeof *STEP_QUANTITIES;
 

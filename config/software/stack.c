@@ -47,6 +47,7 @@ static const JsonField LAUNCH_FIELDS[] = {
     NUMBER(launch, host_compiled_frac, 0, 1),
     NUMBER(launch, host_layer_s, 0, 1),
     NUMBER(launch, host_step_s, 0, 10),
+    NUMBER(launch, host_expert_s, 0, 1),
     NUMBER(launch, moe_sync_s, 0, 1),
     NUMBER(launch, eager_overhead_frac, 0, 10),
     NUMBER(launch, quantize_overhead_frac, 0, 10),

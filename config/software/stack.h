@@ -46,6 +46,9 @@ typedef struct {
     double host_compiled_frac; // host launches left under torch.compile
     double host_layer_s;       // host time per layer and pass beyond the launches: Python, autograd
     double host_step_s;        // per step: data, gradient norm, logging
+    // host time, beyond its launch, for each product of an expert where these are kernels of their
+    // own; 0: all experts' are one grouped kernel
+    double host_expert_s;
     // a forward of a layer of experts: the host waits for the device to say how many tokens each
     // gets, and then the device for the host
     double moe_sync_s;

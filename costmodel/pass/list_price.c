@@ -25,7 +25,8 @@ typedef struct {
     double sharding_s;          // of ZeRO-3 on the DP stream
     double first_gather_s, last_scatter_s;
     double num_kernels;
-    int num_again; // operators that are recomputed
+    double num_expert_products; // that are kernels of their own
+    int num_again;              // operators that are recomputed
 } Streams;
 
 static StepPart op_part(const PricingContext *context, const Op *op) {
@@ -103,6 +104,7 @@ static void op_run(Streams *s, int i) {
     s->end_s[i] = previous_s;
     s->part[op->stream] = op_part(s->context, op);
     s->num_kernels += op->num_kernels;
+    if (op->kind == OP_GEMM && op->gemm.separate) s->num_expert_products += op->num_kernels;
     s->num_again += op->again;
     if (op->stream == STREAM_DP) {
         sharding_run(s, op, duration_s);
@@ -160,12 +162,16 @@ static void compute_slow_down(Streams *s, double time_s) {
     s->term_s[TERM_COMPUTE] += time_s;
 }
 
-// Host time of one pass over a block. Recomputed kernels are a pass of their own.
-static double host_s(const Execution *execution, double num_kernels, double num_passes) {
-    const Stack *stack = &execution->stack;
+// Host time of one pass over a block. Recomputed kernels are a pass of their own. Graphs of other
+// scopes leave the experts' products as they are.
+static double host_s(const Streams *s, double num_passes) {
+    const Execution *execution = s->context->execution;
+    const StackLaunch *launch = &execution->stack.launch;
+    const double launched_frac = step_traits(execution).launched_frac;
     const double time_s =
-        num_kernels * stack->launch.host_launch_s + num_passes * stack->launch.host_layer_s;
-    return time_s * step_traits(execution).launched_frac;
+        s->num_kernels * launch->host_launch_s + num_passes * launch->host_layer_s;
+    const double experts_s = s->num_expert_products * launch->host_expert_s;
+    return launched_frac * time_s + (launched_frac > 0 ? experts_s : 0);
 }
 
 ListPrice list_price(const OpList *list) {
@@ -194,9 +200,8 @@ ListPrice list_price(const OpList *list) {
         .edge_s = s.first_gather_s + s.last_scatter_s,
         .serial_s = serial_s,
         .busy_s = busy_s,
-        .host_s =
-            host_s(context->execution, s.num_kernels, 1 + (double)s.num_again / list->num_forward) *
-            part_factor(context->calibration, PART_HOST),
+        .host_s = host_s(&s, 1 + (double)s.num_again / list->num_forward) *
+                  part_factor(context->calibration, PART_HOST),
     };
     memcpy(out.price.term_s, s.term_s, sizeof s.term_s);
     memcpy(out.price.part_s, s.part_s, sizeof s.part_s);

@@ -165,7 +165,7 @@ void case_free(Case *c) {
 void stack_bare(Stack *stack) {
     stack->launch.host_launch_s = stack->launch.host_layer_s = stack->training.host_microbatch_s =
         stack->launch.host_step_s = 0;
-    stack->launch.moe_sync_s = 0;
+    stack->launch.moe_sync_s = stack->launch.host_expert_s = 0;
     stack->communication.overlap_slowdown_frac = stack->residency.allocator_slack_frac = 0;
     stack->residency.context_bytes = stack->residency.comm_bytes_per_group =
         stack->residency.workspace_bytes = 0;

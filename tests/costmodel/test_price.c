@@ -195,7 +195,8 @@ static void hosts_wait_for_counts(void) {
     } CASES[] = {
         {"\"moe_dispatcher\": \"alltoall\"", "{\"ep\": 2}", 1, 0},
         {"\"moe_dispatcher\": \"deepep\"", "{\"ep\": 2, \"recompute\": \"full\"}", 1, 1},
-        {"\"moe_dispatcher\": \"hybridep\"", "{\"ep\": 2}", 0, 0},
+        {"\"moe_dispatcher\": \"hybridep\"", "{\"ep\": 2}", 1, 0},
+        {"\"moe_dispatcher\": \"hybridep\", \"capacity_factor\": 1", "{\"ep\": 2}", 0, 0},
         {"\"capacity_factor\": 1.25", "{\"ep\": 2}", 0, 0},
         {"\"ep_overlap\": true", "{\"ep\": 2}", 0, 0},
         {"\"cuda_graphs\": \"full\"", "{\"ep\": 2}", 0, 0},
@@ -248,6 +249,33 @@ static void slow_hosts_bound_the_gpu(void) {
         ASSERT_CLOSE(prices_of(&c).forward[0].time_s, free_s);
     }
     case_free(&c);
+}
+
+// Of the host's time what experts' products take of it: 2 of each expert in the forward and 4 in
+// the backward, whatever else is captured, and none where one kernel is all experts'.
+static void experts_take_time_of_the_host(void) {
+    static const char *const KEYS[] = {"\"cuda_graphs\": \"none\"", "\"cuda_graphs\": \"attn\"",
+                                       "\"cuda_graphs\": \"full\""};
+    for (int i = 0; i < 3; i++) {
+        Case c;
+        Arena arena = {0};
+        const char *training =
+            arena_printf(&arena, "{\"seq_len\": 2048, \"global_batch\": 8, %s}", KEYS[i]);
+        if (case_make(&c, MADE_UP_MOE, 2, training, "{\"ep\": 2}")) {
+            stack_bare(&c.scenario.execution.stack);
+            const Prices before = prices_of(&c);
+            c.scenario.execution.stack.launch.host_expert_s = 1000;
+            const Prices after = prices_of(&c);
+            const FeedForward *ffn = model_ffn(&c.scenario.model);
+            const double products = ffn->num_experts / 2.0 * (c.scenario.model.num_layers - 1);
+            ASSERT_CLOSE(after.forward[0].time_s,
+                         i == 2 ? before.forward[0].time_s : 1000 * 2 * products);
+            ASSERT_CLOSE(after.backward[0].time_s,
+                         i == 2 ? before.backward[0].time_s : 1000 * 4 * products);
+        }
+        case_free(&c);
+        arena_free(&arena);
+    }
 }
 
 static double step_like_s(Case *c) {
@@ -396,6 +424,7 @@ CU_TestInfo price_tests[] = {
     {"terms_add_up", terms_add_up},
     {"one_gpu_only_computes", one_gpu_only_computes},
     {"hosts_wait_for_counts", hosts_wait_for_counts},
+    {"experts_take_time_of_the_host", experts_take_time_of_the_host},
     {"slow_hosts_bound_the_gpu", slow_hosts_bound_the_gpu},
     {"overlap_and_keeping_save_time", overlap_and_keeping_save_time},
     {"pieces_hide_all_but_one", pieces_hide_all_but_one},

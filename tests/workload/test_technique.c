@@ -81,7 +81,7 @@ static void dispatchers_carry_copies_their_way(void) {
     CU_ASSERT_EQUAL(hybridep.dispatch, COLLECTIVE_DISPATCH);
     CU_ASSERT_EQUAL(hybridep.carried_frac, deepep.carried_frac);
     CU_ASSERT_FALSE(hybridep.sorted_by_expert);
-    CU_ASSERT_FALSE(hybridep.host_awaits_counts);
+    CU_ASSERT_TRUE(hybridep.host_awaits_counts);
     const ExpertLoad all = load_of(WITH(", \"moe_dispatcher\": \"allgather\""));
     CU_ASSERT_EQUAL(all.dispatch, COLLECTIVE_ALL_GATHER);
     CU_ASSERT_EQUAL(all.combine, COLLECTIVE_REDUCE_SCATTER);

@@ -4,19 +4,22 @@
 # hw-profiles/gpus, with their sources) and the spreads of the
 # interval (hw-profiles/steps.json) into the data files. Those of stacks are only printed.
 #
-# usage: tools/figures/whole_steps.sh PROGRAM ROWS.jsonl    (rows as `meshwright validate --data` takes them)
+# usage: tools/figures/whole_steps.sh PROGRAM ROWS.jsonl [ARCHITECTURE...]
+#        (rows as `meshwright validate --data` takes them; GPUs of other architectures are left alone)
 # PROGRAM must be built from this source tree. Twice in a row changes nothing but the last digit.
 set -eu
 
-[ $# -eq 2 ] || {
+[ $# -ge 2 ] || {
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 root=$(cd "$(dirname "$0")/../.." && pwd)
 fit=$(mktemp)
 trap 'rm -f "$fit"' EXIT
-"$1" calibrate --steps "$2" --json >"$fit"
-python3 - "$fit" "$root"/hw-profiles/gpus/*.json <<'EOF'
+program=$1 rows=$2
+shift 2
+"$program" calibrate --steps "$rows" --json >"$fit"
+python3 - "$fit" "$*" "$root"/hw-profiles/gpus/*.json <<'EOF'
 import json
 import re
 import sys
@@ -30,7 +33,8 @@ LARGEST = {"power_exponent": 1}
 
 fit = json.load(open(sys.argv[1]))
 fitted = {(p["parameter"], p["architecture"]): p for p in fit["parameters"] if "architecture" in p}
-texts = {path: open(path).read() for path in sys.argv[2:]}
+architectures = sys.argv[2].split() or list(REFERENCE)
+texts = {path: open(path).read() for path in sys.argv[3:]}
 gpus = {path: json.loads(text) for path, text in texts.items()}
 by_name = {gpu["name"]: gpu for gpu in gpus.values()}
 
@@ -59,6 +63,8 @@ def value_and_source(gpu, key):
 
 
 for path, gpu in gpus.items():
+    if gpu["architecture"] not in architectures:
+        continue
     text = texts[path]
     for key in KEYS:
         if key not in gpu["efficiency"]:
@@ -68,4 +74,4 @@ for path, gpu in gpus.items():
         text = re.sub(r'("%s": )"[^"]*"' % key, lambda m: m.group(1) + json.dumps(source), text)
     open(path, "w").write(text)
 EOF
-"$1" calibrate --steps "$2" -o "$root/hw-profiles/steps.json"
+"$program" calibrate --steps "$rows" -o "$root/hw-profiles/steps.json"

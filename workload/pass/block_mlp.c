@@ -59,6 +59,10 @@ static void build_grouped(Builder *b, const char *name, double experts, double t
     op->gemm.separate = experts > 1;
     op->gemm.m = tokens / experts;
     op->bytes += (experts - 1) * n * k * weight_read_bytes(b->execution);
+    if (b->execution->stack.launch.host_expert_s == 0) return;
+    op->num_kernels = (int)ceil(experts);
+    if (precision_is_quantized(b->precision))
+        b->units[b->num_units - 2].op.num_kernels = op->num_kernels;
 }
 
 // Between the etp ranks' gather and the experts: the rows of all of them, once more by expert; and

@@ -152,13 +152,13 @@ static void gradient_tensor_add(const Backward *w, const Unit *unit, Op *weights
         weights->placeholder_bytes = one;
 }
 
-// One pass over a gradient.
-static Op gradient_pass(const char *name, double bytes) {
+// One pass over a gradient, by so many kernels.
+static Op gradient_pass(const char *name, double bytes, int num_kernels) {
     return (Op){.name = name,
                 .kind = OP_MEMORY,
                 .stream = STREAM_COMPUTE,
                 .bytes = bytes,
-                .num_kernels = 1,
+                .num_kernels = num_kernels,
                 .backward = true};
 }
 
@@ -169,7 +169,8 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     double act = activation_bytes(execution);
     int gather = WAIT_NOTHING;
     double gathered = 0;
-    if (unit->quantize_bytes > 0) data_add(w, gradient_pass("quantize", unit->quantize_bytes));
+    if (unit->quantize_bytes > 0)
+        data_add(w, gradient_pass("quantize", unit->quantize_bytes, unit->op.num_kernels));
     // What the gradients read waits for the start of the branch anyway.
     const bool is_residual = w->residual_bytes > 0 && w->data == w->residual_from;
     const double waiting = is_residual ? w->residual_bytes : 0;
@@ -191,8 +192,9 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
         made *= 1 + 1.0 / w->b->split.tp;
     if (async) collective_backward(w, column);
     if (unit->transpose_bytes > 0)
-        gather = backward_add(w, gradient_pass("transpose", unit->transpose_bytes),
-                              PHASE_BACKWARD_WEIGHT, gather);
+        gather =
+            backward_add(w, gradient_pass("transpose", unit->transpose_bytes, unit->op.num_kernels),
+                         PHASE_BACKWARD_WEIGHT, gather);
     double read = unit->quantize_bytes > 0 ? weight_read_bytes(execution) : act;
     Op weights = weight_gradient(&unit->op, act, read, kept_gradient_bytes(execution));
     weights.transient_bytes += gathered + made - waiting;

@@ -7,7 +7,6 @@ static bool applies(const Builder *b) {
 
 static void rewrite(const Builder *b, ExpertLoad *load) {
     expert_load_once_per_rank(b, load);
-    load->host_awaits_counts = false;
 }
 
 const Technique TECHNIQUE_ROW_DISPATCH_HYBRIDEP = {
