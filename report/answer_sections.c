@@ -1,6 +1,7 @@
 #include "report/answer_sections.h"
 
 #include "plan/plan.h"
+#include "report/summary.h"
 
 #include <float.h>
 #include <math.h>
@@ -127,4 +128,20 @@ Status answer_sections(Document *document, const Answer *answer, Arena *arena) {
         break;
     }
     return status_ok();
+}
+
+void answer_print(AnswerKind kind, cJSON *tree, const Paper *paper) {
+    Arena arena = {0};
+    const Answer answer = {.kind = kind, .root = {.file = "the answer", .item = tree}};
+    Document document = document_new("");
+    const Status status = answer_sections(&document, &answer, &arena);
+    const char *summary = summary_of_answer(&answer, true, &arena);
+    if (summary) document_say(&document, summary);
+    if (status.code == STATUS_OK)
+        document_print(&document, paper);
+    else // not of an answer that was just made
+        paper_wrap(paper, 0, STYLE_BAD, status.text);
+    cJSON_Delete(document.root);
+    cJSON_Delete(tree);
+    arena_free(&arena);
 }

@@ -30,6 +30,10 @@ typedef struct {
 // its place; not for ANSWER_SCENARIO, which is priced first (report/plan_sections.h).
 Status answer_sections(Document *document, const Answer *answer, Arena *arena);
 
+// What a terminal says of an answer, made of the same sections; ends with its summary. Deletes the
+// tree.
+void answer_print(AnswerKind kind, cJSON *tree, const Paper *paper);
+
 // One for each kind; the rest are alike.
 Status plans_sections(Document *document, const Answer *answer, Arena *arena);
 Status simulation_sections(Document *document, const Answer *answer, Arena *arena);
@@ -37,6 +41,9 @@ Status grid_sections(Document *document, const Answer *answer, Arena *arena);
 Status sensitivity_sections(Document *document, const Answer *answer, Arena *arena);
 Status goodput_sections(Document *document, const Answer *answer, Arena *arena);
 Status compare_sections(Document *document, const Answer *answer, Arena *arena);
+
+// What comes of a comparison, in a sentence; NULL where one of the two has no plan.
+const char *compare_verdict(const JsonNode *root, Arena *arena);
 
 // Rows of a section beyond this are left out, and the section says so.
 enum { SECTION_MAX_ROWS = 1000 };

@@ -4,7 +4,6 @@
 #include "report/fit_text.h"
 #include "report/report.h"
 #include "report/units.h"
-#include "whatif/compare.h"
 
 #include <math.h>
 
@@ -160,19 +159,6 @@ static const char *goodput_text(const JsonNode *root, Arena *arena) {
                         share * 100, steps, units_span(interval_s, interval), spares);
 }
 
-static const char *comparison_text(const JsonNode *root, Arena *arena) {
-    double ratio;
-    const JsonNode noise = json_get(root, "within_noise");
-    const JsonNode a = json_get(root, "a"), b = json_get(root, "b");
-    if (number_at(root, "tokens_per_s_ratio", true, &ratio).code != STATUS_OK) return NULL;
-    return arena_printf(
-        arena, "Of the two that are compared, B trains %.2f %% %s tokens a second than A%s.%s",
-        fabs(ratio - 1) * 100, ratio < 1 ? "fewer" : "more",
-        cJSON_IsTrue(noise.item) ? ", which is within the noise" : "",
-        compare_misfit_text(!cJSON_IsFalse(json_get(&a, "fits").item),
-                            !cJSON_IsFalse(json_get(&b, "fits").item)));
-}
-
 // A figure of a point: of what was played, where it was; NAN where it has none or does not fit.
 static double point_number(const JsonNode *point, const char *key) {
     const JsonNode answer = json_get(point, "answer"), fits = json_get(&answer, "fits");
@@ -255,7 +241,7 @@ static const char *sensitivity_text(const JsonNode *root, Arena *arena) {
 
 const char *summary_of_answer(const Answer *answer, bool with_plan, Arena *arena) {
     if (answer->kind == ANSWER_GOODPUT) return goodput_text(&answer->root, arena);
-    if (answer->kind == ANSWER_COMPARISON) return comparison_text(&answer->root, arena);
+    if (answer->kind == ANSWER_COMPARISON) return compare_verdict(&answer->root, arena);
     if (answer->kind == ANSWER_GRID) return grid_text(&answer->root, arena);
     if (answer->kind == ANSWER_SENSITIVITY) return sensitivity_text(&answer->root, arena);
     if (answer->kind != ANSWER_PLANS) return NULL;

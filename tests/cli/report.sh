@@ -29,6 +29,8 @@ mv stdout goodput.json
 sed 's/"tp": 2/"tp": 4/' job.json >other-job.json
 answers 0 compare job.json other-job.json --json
 mv stdout comparison.json
+COLUMNS=500 answers 0 compare job.json other-job.json
+mv stdout comparison.txt
 simulation=
 if [ -x "${MESHWRIGHT_SIM-}" ]; then
     answers 0 simulate job.json --json
@@ -116,10 +118,17 @@ mv stdout estimate.out
 
 # The figures are those of the answers; the formats have the same cells.
 python3 - "${simulation:-none}" <<'END'
-import csv, json, sys
+import csv, json, re, sys
 
 report = json.load(open("all.json"))
 sections = {s["id"]: s for part in report["parts"] for s in part["sections"]}
+
+# Rows of a section as people read them.
+def table_of(name):
+    lines = open("all.md").read().split(f"\n### {sections[name]['title']}\n", 1)[1].split("\n### ")[0].splitlines()
+    rows = [line for line in lines if line.startswith("| ")][2:]
+    return [[cell.strip().replace("\\", "") for cell in row.strip("|").split(" | ")] for row in rows]
+
 need = ["figures", "layout", "waterfall", "parts", "memory", "timeline", "alternatives", "pareto",
         "whatif", "alternatives-2", "sensitivity", "goodput", "goodput-run", "goodput-basis",
         "compare-changes", "compare-step", "compare-memory", "compare-rates", "files", "assumptions",
@@ -159,12 +168,17 @@ assert near(sum(column("goodput-run", "time_frac")), 1)
 comparison = json.load(open("comparison.json"))
 terms = comparison["terms"]
 steps, memory, rates = ("compare-step", "compare-memory", "compare-rates")
-assert [t["name"] for t in terms] == column(steps, "term") + column(memory, "term") + column(rates, "term")
-assert column(steps, "b_s") == [t["b"] for t in terms[:len(column(steps, "term"))]]
+shown = [t for t in terms if t["a"] or t["b"]]
+assert [t["name"] for t in shown] == column(steps, "term") + column(memory, "term") + column(rates, "term")
+assert [t["b"] for t in shown] == column(steps, "b_s") + column(memory, "b_bytes") + column(rates, "b_figure")
 assert near(sum(column(steps, "a_s")[:-1]), column(steps, "a_s")[-1])
 assert column(memory, "term")[-1] == "memory_available_bytes" and "usd_per_1e9_tokens" in column(rates, "term")
-assert ["parallel.tp", 2, 4] in sections["compare-changes"]["rows"]
-assert any("B trains" in said for said in report["summary"]), report["summary"]
+assert ["parallel.tp", "2", "4"] in sections["compare-changes"]["rows"]
+compared = re.sub(r" (0 ns|0 B|\+0\.0 %)(?=\s)", " 0", open("comparison.txt").read()).splitlines()
+assert compared[-1].startswith("B trains ") and "Of the two that are compared: " + compared[-1] in report["summary"]
+for name in (steps, memory, rates):  # the cells of the report are those of the text
+    for row in table_of(name):
+        assert any(line.split() == " ".join(row).split() for line in compared), (name, row)
 assert any("of the time is progress" in said for said in report["summary"]), report["summary"]
 runs = sections["timeline"]["data"]["runs"]
 assert len(runs) == (2 if sys.argv[1] != "none" else 1)
