@@ -53,6 +53,3 @@ const char *answer_title(const Answer *answer, const char *what, Arena *arena);
 
 // A number of any size that stands there, or NAN where it is absent or null.
 Status number_at(const JsonNode *parent, const char *key, bool required, double *out);
-
-// The name of a `parallel` object, as plan_describe writes it.
-const char *parallel_text(const cJSON *parallel, Arena *arena);

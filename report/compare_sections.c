@@ -1,6 +1,7 @@
 // Two plans or scenarios side by side, as `compare --json` has them.
 #include "report/answer_sections.h"
 
+#include "plan/plan.h"
 #include "whatif/compare.h"
 
 #include <math.h>
@@ -121,7 +122,8 @@ static Status changes_section(Document *document, const JsonNode *root, Arena *a
 static const char *side_text(const JsonNode *side, Arena *arena) {
     const JsonNode file = json_get(side, "file"), parallel = json_get(side, "parallel");
     const char *name = cJSON_GetStringValue(file.item);
-    return arena_printf(arena, "%s (%s)", name ? name : "?", parallel_text(parallel.item, arena));
+    return arena_printf(arena, "%s (%s)", name ? name : "?",
+                        parallel_describe(parallel.item, arena));
 }
 
 static bool side_fits(const JsonNode *side) {

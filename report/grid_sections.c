@@ -1,4 +1,5 @@
 // What-if: grids of changes as curves, and how much each resource limits.
+#include "plan/plan.h"
 #include "report/answer_sections.h"
 
 #include <math.h>
@@ -65,7 +66,7 @@ static Status point_row(cJSON *section, const JsonNode *point, const Axes *axes,
         TRY(point_figure(&answer, k, &value));
         row_number(row, value);
     }
-    row_text(row, json_is_present(&parallel) ? parallel_text(parallel.item, arena) : NULL);
+    row_text(row, json_is_present(&parallel) ? parallel_describe(parallel.item, arena) : NULL);
     row_text(row, point_text(point, &answer));
     return status_ok();
 }

@@ -1,4 +1,5 @@
 // Plans side by side: what each would do, why it is behind, what it trades.
+#include "plan/plan.h"
 #include "report/answer_sections.h"
 
 #include <math.h>
@@ -60,7 +61,7 @@ static Status plan_row(cJSON *section, const JsonNode *plan, int number, Arena *
     TRY(json_expect_object(&parallel));
     cJSON *row = section_row(section);
     row_number(row, number);
-    row_text(row, parallel_text(parallel.item, arena));
+    row_text(row, parallel_describe(parallel.item, arena));
     for (int i = 0; i < NUM_FIGURES; i++) {
         double value;
         TRY(number_at(plan, FIGURES[i].key, FIGURES[i].required, &value));
@@ -103,7 +104,7 @@ static Status scatter_row(cJSON *section, const JsonNode *plan, Arena *arena) {
                                        "memory_available_bytes", "joules_per_token",
                                        "usd_per_1e9_tokens"};
     cJSON *row = section_row(section);
-    row_text(row, parallel_text(parallel.item, arena));
+    row_text(row, parallel_describe(parallel.item, arena));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         double value;
         TRY(number_at(plan, keys[i], false, &value));
@@ -209,7 +210,7 @@ static Status riskier_list(Document *document, const Answer *answer, Arena *aren
     for (int i = 0; i < json_size(&plans); i++) {
         const JsonNode plan = json_at(&plans, i), parallel = json_get(&plan, "parallel");
         cJSON *row = section_row(section);
-        row_text(row, parallel_text(parallel.item, arena));
+        row_text(row, parallel_describe(parallel.item, arena));
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
             double value;
             TRY(number_at(&plan, keys[k], true, &value));
@@ -239,7 +240,7 @@ static Status miss_part(Document *document, const Answer *answer, Arena *arena) 
     TRY(number_at(&miss, "memory_device_bytes", true, &needed));
     TRY(number_at(&miss, "missing_bytes", true, &missing));
     cJSON *row = section_row(section);
-    row_text(row, parallel_text(parallel.item, arena));
+    row_text(row, parallel_describe(parallel.item, arena));
     row_number(row, needed);
     row_number(row, missing);
     row_text(row, said(&miss, "would_fit"));

@@ -139,7 +139,7 @@ static const char *best_text(const JsonNode *best, Arena *arena) {
     const JsonNode parallel = json_get(best, "parallel");
     if (number_at(best, "step_time_s", true, &step_s).code != STATUS_OK) return "";
     return arena_printf(arena, "The first plan, %s, takes %s a step. ",
-                        parallel_text(parallel.item, arena), units_seconds(step_s, step));
+                        parallel_describe(parallel.item, arena), units_seconds(step_s, step));
 }
 
 static const char *goodput_text(const JsonNode *root, Arena *arena) {
@@ -260,7 +260,7 @@ const char *summary_of_answer(const Answer *answer, bool with_plan, Arena *arena
     if (json_is_present(&axes)) return first[0] ? first : NULL; // a trade, not a ranking
     return arena_printf(
         arena, "%sThe next one, %s, takes %.2f %% %s%s.", first,
-        parallel_text(parallel.item, arena), fabs(second_s / best_s - 1) * 100,
+        parallel_describe(parallel.item, arena), fabs(second_s / best_s - 1) * 100,
         second_s < best_s ? "less" : "more",
         cJSON_IsTrue(noise.item) ? ", which is within the noise: try both if you can" : "");
 }

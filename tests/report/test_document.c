@@ -191,7 +191,7 @@ static void plans_have_one_name(void) {
         if (status.code == STATUS_OK) status = plan_resolve(&scenario, &arena, &plan);
         CU_ASSERT_STRING_EQUAL_FATAL(status.code == STATUS_OK ? "" : status.text, "");
         cJSON *parallel = plan_to_json(&plan);
-        CU_ASSERT_STRING_EQUAL(parallel_text(parallel, &arena), plan_describe(&plan, &arena));
+        CU_ASSERT_STRING_EQUAL(parallel_describe(parallel, &arena), plan_describe(&plan, &arena));
         cJSON_Delete(parallel);
         arena_free(&arena);
     }
