@@ -98,12 +98,12 @@ static const char *value_text(const cJSON *value, Arena *arena) {
 
 static Status changes_section(Document *document, const JsonNode *root, Arena *arena) {
     static const DocumentColumn columns[] = {{"path", "what differs"}, {"a", "A"}, {"b", "B"}};
-    const SectionSpec spec = {.id = "compare-changes",
-                              .title = "What was asked differently",
-                              .in_text = "lll",
-                              SECTION_COLUMNS(columns)};
     const JsonNode changes = json_get(root, "changes");
     TRY(json_expect_array(&changes));
+    const SectionSpec spec = {.id = "compare-changes",
+                              .title = "What was asked differently",
+                              .in_text = json_size(&changes) > 0 ? "lll" : "---",
+                              SECTION_COLUMNS(columns)};
     cJSON *section = document_section(document, &spec);
     if (json_size(&changes) == 0) section_say(section, "They ask the same.");
     for (JsonNode change = json_at(&changes, 0); change.item; change = json_next(&change)) {

@@ -31,8 +31,8 @@ typedef struct {
     const DocumentColumn *columns;
     int num_columns;
     // In the terminal's text of each column a letter, and behind it the column's priority where it
-    // has one (report/table.h): l left, r right, n a sentence below the row, - left out,
-    // t left, and left out of the report. NULL: the text does without the section.
+    // has one (report/table.h): l left, r right, n a sentence below the row, - left out;
+    // L, R, x as l, r and -, and left out of the report. NULL: the text does without the section.
     const char *in_text;
     bool goes_on; // in the text its rows go on in the table of the section before
 } SectionSpec;
@@ -78,7 +78,8 @@ void section_style(cJSON *section, Style style);
 // sign; "_figure" is a number without a unit.
 const char *document_cell_text(const char *key, const cJSON *cell, Arena *arena);
 
-// The same for the text, where none is "0 ns" and a long time stays one in seconds.
+// The same for the text, where none is "0 ns", a long time stays one in seconds, and the unit of
+// prices stands in the title.
 const char *document_text_cell(const char *key, const cJSON *cell, Arena *arena);
 
 typedef enum {

@@ -27,9 +27,7 @@ static const char *quantity_text(const char *key, double value, Arena *arena) {
     if (ends_with(key, "_s")) return arena_strdup(arena, units_seconds(value, text));
     if (strcmp(key, "change_frac") == 0) return arena_printf(arena, "%+.1f %%", value * 100);
     if (ends_with(key, "_frac")) return arena_strdup(arena, units_percent(value, text));
-    if (ends_with(key, "usd_per_1e9_tokens")) return arena_strdup(arena, units_usd(value, text));
-    if (ends_with(key, "joules_per_token"))
-        return arena_printf(arena, "%s J", units_plain(value, text));
+    if (ends_with(key, "joules_per_token")) return arena_printf(arena, "%.4g", value);
     if (ends_with(key, "_tokens")) return arena_strdup(arena, units_plain(value, text));
     if (ends_with(key, "_figure"))
         return arena_strdup(arena,
@@ -55,5 +53,9 @@ const char *document_cell_text(const char *key, const cJSON *cell, Arena *arena)
     if (cell->valuedouble == 0) return "0";
     if (cell->valuedouble >= LONG_S && ends_with(key, "_s") && !ends_with(key, "_per_s"))
         return arena_strdup(arena, units_span(cell->valuedouble, text));
+    if (ends_with(key, "usd_per_1e9_tokens"))
+        return arena_strdup(arena, units_usd(cell->valuedouble, text));
+    if (ends_with(key, "joules_per_token"))
+        return arena_printf(arena, "%s J", units_plain(cell->valuedouble, text));
     return document_text_cell(key, cell, arena);
 }

@@ -2,6 +2,7 @@
 #include "report/document.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 static const cJSON *text_of(const cJSON *section) {
     return cJSON_GetObjectItemCaseSensitive(section, DOCUMENT_TEXT_KEY);
@@ -25,7 +26,7 @@ static ColumnText column_text(const cJSON *section, int column) {
 }
 
 static bool in_table(ColumnText shown) {
-    return shown.side == 'l' || shown.side == 'r' || shown.side == 't';
+    return strchr("lrLR", shown.side) != NULL;
 }
 
 // --- The text
@@ -37,7 +38,9 @@ static int columns_of(const cJSON *section, TableColumn *out) {
     cJSON_ArrayForEach(column, cJSON_GetObjectItemCaseSensitive(section, "columns")) {
         const ColumnText shown = column_text(section, c++);
         const char *title = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(column, "title"));
-        if (in_table(shown)) out[num++] = (TableColumn){title, shown.side == 'r', shown.priority};
+        if (in_table(shown))
+            out[num++] =
+                (TableColumn){title, shown.side == 'r' || shown.side == 'R', shown.priority};
     }
     return num;
 }
@@ -72,10 +75,10 @@ static void rows_add(Table *table, const cJSON *section) {
         row_add(table, section, row, number++);
 }
 
-static void notes_print(const cJSON *section, const Paper *paper) {
-    const cJSON *note;
-    cJSON_ArrayForEach(note, cJSON_GetObjectItemCaseSensitive(text_of(section), "notes"))
-        paper_wrap(paper, 0, STYLE_PLAIN, note->valuestring);
+static void notes_print(const cJSON *section, bool below_table, const Paper *paper) {
+    const cJSON *notes = cJSON_GetObjectItemCaseSensitive(text_of(section), "notes"), *note;
+    if (below_table && notes->child) fputc('\n', paper->stream);
+    cJSON_ArrayForEach(note, notes) paper_wrap(paper, 0, STYLE_PLAIN, note->valuestring);
 }
 
 // Returns the first section behind those whose rows are in this table.
@@ -88,8 +91,8 @@ static const cJSON *table_of(const cJSON *section, const Paper *paper) {
         rows_add(&table, section);
         section = section->next;
     } while (section && cJSON_GetObjectItemCaseSensitive(text_of(section), "goes_on"));
-    if (table.num_rows > 0) table_print(&table, paper);
-    notes_print(first, paper);
+    if (table.num_columns > 0) table_print(&table, paper);
+    notes_print(first, table.num_columns > 0, paper);
     arena_free(&arena);
     return section;
 }
@@ -122,7 +125,7 @@ static void section_drop(cJSON *section) {
     if (!text_of(section)) return;
     const int num = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(section, "columns"));
     for (int c = num - 1; c >= 0; c--)
-        if (column_text(section, c).side == 't') column_drop(section, c);
+        if (strchr("LRx", column_text(section, c).side)) column_drop(section, c);
     cJSON_DeleteItemFromObjectCaseSensitive(section, DOCUMENT_TEXT_KEY);
 }
 

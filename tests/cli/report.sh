@@ -15,6 +15,14 @@ cat >job.json <<'END'
 END
 answers 0 plan job.json --top 3 --json
 mv stdout plans.json
+COLUMNS=1000 answers 0 plan job.json --top 3
+mv stdout plans.txt
+answers 0 plan job.json --pareto --json
+mv stdout pareto.json
+answers 0 report pareto.json --format json
+mv stdout pareto-report.json
+COLUMNS=1000 answers 0 plan job.json --pareto
+mv stdout pareto.txt
 answers 0 whatif job.json --vary training.global_batch=32,64,128 --json
 mv stdout grid.json
 answers 0 estimate job.json --json
@@ -156,6 +164,16 @@ gpus = sections["layout"]["data"]["gpus"]
 assert sorted(gpu[2] for gpu in gpus) == list(range(16)) and len({tuple(g[:2]) for g in gpus}) == 16
 plans = json.load(open("plans.json"))["plans"]
 assert column("alternatives", "step_time_s") == [plan["step_time_s"] for plan in plans]
+# The sentences of the report are those of the text; so are plans whose layers do not differ.
+said = open("plans.txt").read()
+for name, why in zip(column("alternatives", "plan"), column("alternatives", "why")):
+    assert f" {name} " in said and f" {why}\n" in said and "exposed: " in why, (name, why)
+searched = re.search(r"^Searched \d+ configurations: .*", said, re.M)[0]
+assert searched in sections["alternatives"]["text"], searched
+traded = json.load(open("pareto-report.json"))["parts"][0]["sections"][0]
+frontier = open("pareto.txt").read().splitlines()
+assert re.search(r"The frontier of step time, memory and energy: .*", traded["text"])[0].startswith(frontier[-2])
+assert [row[1] in line for row, line in zip(traded["rows"], frontier[3:])] == [True] * len(traded["rows"])
 assert column("whatif", "training.global_batch") == [32, 64, 128]
 assert column("sensitivity", "less_step_time_s") == [2.4, None]
 

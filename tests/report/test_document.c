@@ -88,7 +88,7 @@ static void a_text_is_made_of_the_sections(void) {
     for (int i = 0; i < 3; i++) {
         const SectionSpec spec = {.id = "times",
                                   .title = "Times",
-                                  .in_text = i < 2 ? "lr-t1n" : NULL,
+                                  .in_text = i < 2 ? "lr-L1n" : NULL,
                                   .goes_on = i == 1,
                                   SECTION_COLUMNS(columns)};
         cJSON *section = document_section(&document, &spec);
@@ -105,6 +105,7 @@ static void a_text_is_made_of_the_sections(void) {
                                                        "first     0 ns  ##\n"
                                                        "        why\n"
                                                        "second  7300 s  ##\n"
+                                                       "\n"
                                                        "Below.\n"
                                                        "\n"
                                                        "In short.\n");
