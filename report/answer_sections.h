@@ -45,6 +45,9 @@ Status compare_sections(Document *document, const Answer *answer, Arena *arena);
 // What comes of a comparison, in a sentence; NULL where one of the two has no plan.
 const char *compare_verdict(const JsonNode *root, Arena *arena);
 
+// What limits most; NULL where nothing was looked at.
+const char *sensitivity_limit_text(const JsonNode *root, Arena *arena);
+
 // Rows of a section beyond this are left out, and the section says so.
 enum { SECTION_MAX_ROWS = 1000 };
 

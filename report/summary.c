@@ -214,36 +214,11 @@ static const char *grid_text(const JsonNode *root, Arena *arena) {
     return text;
 }
 
-// The resource of which more saves most.
-static const char *sensitivity_text(const JsonNode *root, Arena *arena) {
-    const JsonNode sensitivity = json_get(root, "sensitivity");
-    const JsonNode base = json_get(&sensitivity, "base"), rows = json_get(&sensitivity, "rows");
-    double base_s, most = 0, factor = 1;
-    const char *name = NULL;
-    if (number_at(&base, "step_time_s", true, &base_s).code != STATUS_OK) return NULL;
-    for (int i = 0; i < json_size(&rows); i++) {
-        const JsonNode row = json_at(&rows, i), better = json_get(&row, "better");
-        const JsonNode resource = json_get(&row, "resource");
-        double step_s, more;
-        if (number_at(&better, "step_time_s", true, &step_s).code != STATUS_OK ||
-            number_at(&better, "factor", true, &more).code != STATUS_OK ||
-            !cJSON_IsString(resource.item) || 1 - step_s / base_s <= most)
-            continue;
-        most = 1 - step_s / base_s;
-        factor = more;
-        name = resource.item->valuestring;
-    }
-    if (!name) return "None of the resources that were changed limits the step.";
-    return arena_printf(
-        arena, "What limits the step is %s: made %.0f %% better, it saves %.1f %% of the step.",
-        name, fabs(factor - 1) * 100, most * 100);
-}
-
 const char *summary_of_answer(const Answer *answer, bool with_plan, Arena *arena) {
     if (answer->kind == ANSWER_GOODPUT) return goodput_text(&answer->root, arena);
     if (answer->kind == ANSWER_COMPARISON) return compare_verdict(&answer->root, arena);
     if (answer->kind == ANSWER_GRID) return grid_text(&answer->root, arena);
-    if (answer->kind == ANSWER_SENSITIVITY) return sensitivity_text(&answer->root, arena);
+    if (answer->kind == ANSWER_SENSITIVITY) return sensitivity_limit_text(&answer->root, arena);
     if (answer->kind != ANSWER_PLANS) return NULL;
     const JsonNode plans = json_get(&answer->root, "plans");
     const JsonNode best = json_at(&plans, 0), second = json_at(&plans, 1);

@@ -28,9 +28,11 @@ mv stdout grid.json
 answers 0 estimate job.json --json
 mv stdout estimate.json
 cat >sensitivity.json <<'END'
-{"schema": 1, "sensitivity": {"base": {"step_time_s": 2}, "rows": [
-  {"resource": "compute", "better": {"factor": 1.2, "step_time_s": 1.8}, "worse": {"factor": 0.8, "step_time_s": 2.4}},
-  {"resource": "memory", "better": {"factor": 1.2, "step_time_s": 2}, "worse": {"factor": 0.8}}]}}
+{"schema": 1, "sensitivity": {"change_frac": 0.2, "limited_by": "compute", "base": {"step_time_s": 2}, "rows": [
+  {"resource": "compute", "saves_frac": 0.1, "costs_frac": 0.2,
+   "better": {"factor": 1.2, "step_time_s": 1.8}, "worse": {"factor": 0.8, "step_time_s": 2.4}},
+  {"resource": "memory", "saves_frac": 0, "costs_frac": null,
+   "better": {"factor": 1.2, "step_time_s": 2}, "worse": {"factor": 0.8}}]}}
 END
 answers 0 whatif job.json --goodput --json
 mv stdout goodput.json
@@ -69,7 +71,7 @@ assert section["title"] == "Cost over price_usd_per_gpu_hour" and section["data"
 costs, limits = report["summary"]
 assert costs.startswith("Of 2 changes that were asked 2 fit. A billion tokens cost least, "), costs
 assert costs.endswith(" USD, with cluster.price_usd_per_gpu_hour 2."), costs
-assert limits == "What limits the step is compute: made 20 % better, it saves 10.0 % of the step.", limits
+assert limits == "Limited by compute: 20 % more saves 10.00 % of the step.", limits
 END
 answers 0 whatif job.json --vary cluster.price_usd_per_gpu_hour=2,4
 grep -q 'memory  *USD/1e9  plan$' stdout || fail "$(cat stdout)"
@@ -176,6 +178,8 @@ assert re.search(r"The frontier of step time, memory and energy: .*", traded["te
 assert [row[1] in line for row, line in zip(traded["rows"], frontier[3:])] == [True] * len(traded["rows"])
 assert column("whatif", "training.global_batch") == [32, 64, 128]
 assert column("sensitivity", "less_step_time_s") == [2.4, None]
+assert [row[1:3] for row in sections["sensitivity"]["rows"]] == [["-10.00 %", "+20.00 %"], ["+-0.00 %", "does not fit"]]
+assert "tornado" not in [c["key"] for c in sections["sensitivity"]["columns"]]
 
 goodput = json.load(open("goodput.json"))["goodput"]
 assert column("goodput-basis", "goodput_frac") == [goodput["goodput_frac"]]
