@@ -32,7 +32,8 @@ typedef struct {
     int num_columns;
     // In the terminal's text of each column a letter, and behind it the column's priority where it
     // has one (report/table.h): l left, r right, n a sentence below the row, - left out;
-    // L, R, x as l, r and -, and left out of the report. NULL: the text does without the section.
+    // L, R, x as l, r and -, and left out of the report. "*": a line for each row, of its two
+    // texts. NULL: the text does without the section.
     const char *in_text;
     bool goes_on; // in the text its rows go on in the table of the section before
 } SectionSpec;

@@ -25,6 +25,11 @@ static ColumnText column_text(const cJSON *section, int column) {
     return (ColumnText){'-', 0};
 }
 
+static bool is_list(const cJSON *section) {
+    const cJSON *columns = cJSON_GetObjectItemCaseSensitive(text_of(section), "columns");
+    return columns && columns->valuestring[0] == '*';
+}
+
 static bool in_table(ColumnText shown) {
     return strchr("lrLR", shown.side) != NULL;
 }
@@ -81,6 +86,18 @@ static void notes_print(const cJSON *section, bool below_table, const Paper *pap
     cJSON_ArrayForEach(note, notes) paper_wrap(paper, 0, STYLE_PLAIN, note->valuestring);
 }
 
+// "what            text", a line a row.
+static void list_print(const cJSON *section, const Paper *paper) {
+    const cJSON *row;
+    Arena arena = {0};
+    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(section, "rows")) {
+        const char *what = cJSON_GetStringValue(row->child);
+        const char *text = cJSON_GetStringValue(row->child->next);
+        paper_wrap(paper, 0, STYLE_PLAIN, arena_printf(&arena, "%-16s%s", what, text));
+    }
+    arena_free(&arena);
+}
+
 // Returns the first section behind those whose rows are in this table.
 static const cJSON *table_of(const cJSON *section, const Paper *paper) {
     TableColumn columns[TABLE_MAX_COLUMNS];
@@ -103,7 +120,9 @@ void document_print(const Document *document, const Paper *paper) {
         const cJSON *section = cJSON_GetObjectItemCaseSensitive(part, "sections")->child;
         while (section) {
             if (text_of(section)) fputc('\n', paper->stream);
-            section = text_of(section) ? table_of(section, paper) : section->next;
+            if (is_list(section)) list_print(section, paper);
+            section =
+                text_of(section) && !is_list(section) ? table_of(section, paper) : section->next;
         }
     }
     const cJSON *summary = cJSON_GetObjectItemCaseSensitive(document->root, "summary");

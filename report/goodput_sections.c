@@ -1,17 +1,154 @@
 // What failures leave, as `whatif --goodput --json` has it.
 #include "report/answer_sections.h"
+#include "report/units.h"
 
 #include <math.h>
 
-// A key of an object, and what it is called.
-typedef struct {
-    const char *parent; // NULL: the answer itself
-    const char *key, *title;
-    const char *column; // its key in the section; NULL: the same
-} Figure;
+// What the sentences are made of.
+enum {
+    PER_HOUR,
+    MTBF,
+    NUM_GPUS,
+    HARDWARE,
+    REPAIR,
+    BYTES,
+    STORAGE,
+    WRITE,
+    RESTART,
+    EVERY,
+    INTERVAL,
+    YOUNG,
+    DALY,
+    WRITING,
+    RESTARTING,
+    LOST,
+    BEST_SPARES,
+    SPARES,
+    NUM_NODES,
+    LOAD,
+    AVAILABLE,
+    WITHOUT,
+    NUM_FIGURES
+};
 
-static JsonNode parent_of(const JsonNode *goodput, const char *parent) {
-    return parent ? json_get(goodput, parent) : *goodput;
+static const struct {
+    const char *parent, *key; // NULL: of the answer itself
+} FIGURES[NUM_FIGURES] = {
+    [PER_HOUR] = {"inputs", "failures_per_gpu_hour"},
+    [MTBF] = {NULL, "mean_time_between_failures_s"},
+    [NUM_GPUS] = {NULL, "num_gpus"},
+    [HARDWARE] = {"inputs", "hardware_frac"},
+    [REPAIR] = {"inputs", "repair_s"},
+    [BYTES] = {NULL, "checkpoint_bytes"},
+    [STORAGE] = {"inputs", "storage_bytes_per_s"},
+    [WRITE] = {NULL, "checkpoint_write_s"},
+    [RESTART] = {NULL, "restart_s"},
+    [EVERY] = {NULL, "checkpoint_every_steps"},
+    [INTERVAL] = {NULL, "checkpoint_interval_s"},
+    [YOUNG] = {"formulas", "young_interval_s"},
+    [DALY] = {"formulas", "daly_interval_s"},
+    [WRITING] = {"formulas", "write_frac"},
+    [RESTARTING] = {"formulas", "restart_frac"},
+    [LOST] = {"formulas", "lost_frac"},
+    [BEST_SPARES] = {"spares", "best_num_nodes"},
+    [SPARES] = {"spares", "num_nodes"},
+    [NUM_NODES] = {NULL, "num_nodes"},
+    [LOAD] = {"spares", "nodes_under_repair"},
+    [AVAILABLE] = {"spares", "available_frac"},
+    [WITHOUT] = {"spares", "available_without_frac"},
+};
+
+static Status figures_read(const JsonNode *goodput, double *out) {
+    for (int i = 0; i < NUM_FIGURES; i++) {
+        const JsonNode parent = FIGURES[i].parent ? json_get(goodput, FIGURES[i].parent) : *goodput;
+        TRY(number_at(&parent, FIGURES[i].key, true, &out[i]));
+    }
+    return status_ok();
+}
+
+static const char *span_text(double time_s, Arena *arena) {
+    char text[UNITS_SIZE];
+    return arena_strdup(arena, units_span(time_s, text));
+}
+
+static void line_add(cJSON *section, const char *what, const char *text) {
+    cJSON *row = section_row(section);
+    row_text(row, what);
+    row_text(row, text);
+}
+
+static void inputs_say(cJSON *section, const double *of, Arena *arena) {
+    char bytes[UNITS_SIZE], rate[UNITS_SIZE];
+    line_add(section, "failures",
+             arena_printf(arena,
+                          "%.3g per GPU-hour: one in %s on %.0f GPUs, %.0f %% of them take a node "
+                          "out for %s",
+                          of[PER_HOUR], span_text(of[MTBF], arena), of[NUM_GPUS],
+                          100 * of[HARDWARE], span_text(of[REPAIR], arena)));
+    line_add(section, "checkpoint",
+             arena_printf(arena, "%s, written at %s/s in %s", units_bytes(of[BYTES], bytes),
+                          units_bytes(of[STORAGE], rate), span_text(of[WRITE], arena)));
+    line_add(
+        section, "restart",
+        arena_printf(arena, "%s, reading the checkpoint included", span_text(of[RESTART], arena)));
+}
+
+// The interval of so many steps that was played.
+static Status interval_say(cJSON *section, const JsonNode *goodput, const double *of,
+                           Arena *arena) {
+    const JsonNode intervals = json_get(goodput, "intervals");
+    double steps = NAN, formula = NAN, played = NAN, error = NAN;
+    for (int i = 0; i < json_size(&intervals) && steps != of[EVERY]; i++) {
+        const JsonNode interval = json_at(&intervals, i);
+        TRY(number_at(&interval, "num_steps", true, &steps));
+        TRY(number_at(&interval, "formula_goodput_frac", true, &formula));
+        TRY(number_at(&interval, "goodput_frac", true, &played));
+        TRY(number_at(&interval, "goodput_error_frac", true, &error));
+    }
+    line_add(section, "checkpoint",
+             arena_printf(arena,
+                          "every %.0f steps, %s (Young %s, Daly %s): %.2f %% of the time is "
+                          "progress, %.2f +- %.2f %% played",
+                          of[EVERY], span_text(of[INTERVAL], arena), span_text(of[YOUNG], arena),
+                          span_text(of[DALY], arena), 100 * formula, 100 * played, 100 * error));
+    line_add(section, "the rest",
+             arena_printf(arena, "%.2f %% writing, %.2f %% restarting, %.2f %% lost",
+                          100 * of[WRITING], 100 * of[RESTARTING], 100 * of[LOST]));
+    return status_ok();
+}
+
+static void spares_say(cJSON *section, const double *of, Arena *arena) {
+    const char *text =
+        arena_printf(arena, "%.0f worth the price, for %.0f nodes of which %.2g are under repair; ",
+                     of[BEST_SPARES], of[NUM_NODES], of[LOAD]);
+    if (of[SPARES] > 0)
+        text =
+            arena_printf(arena, "%swith %.0f the job waits %.2f %% of the time, with none %.1f %%",
+                         text, of[SPARES], 100 * (1 - of[AVAILABLE]), 100 * (1 - of[WITHOUT]));
+    else
+        text = arena_printf(arena, "%swith none the job waits %.2f %% of the time", text,
+                            100 * (1 - of[WITHOUT]));
+    line_add(section, "spare nodes", text);
+}
+
+// What the rest follows from.
+static Status basis_section(Document *document, const JsonNode *goodput, Arena *arena) {
+    static const DocumentColumn columns[] = {{"what", "what"}, {"text", "figures"}};
+    const SectionSpec spec = {
+        .id = "goodput-basis",
+        .title = "What the goodput rests on",
+        .text = "Failures, storage and restarts are inputs with published defaults; the formulas "
+                "and the runs that were played should agree.",
+        .in_text = "*",
+        SECTION_COLUMNS(columns),
+    };
+    double of[NUM_FIGURES];
+    TRY(figures_read(goodput, of));
+    cJSON *section = document_section(document, &spec);
+    inputs_say(section, of, arena);
+    TRY(interval_say(section, goodput, of, arena));
+    spares_say(section, of, arena);
+    return status_ok();
 }
 
 // Goodput by the interval between checkpoints: the formula's and the one that was played.
@@ -58,12 +195,12 @@ static Status run_section(Document *document, const JsonNode *goodput) {
         {"time_s", "time"},
         {"time_frac", "share"},
     };
-    static const Figure parts[] = {
-        {NULL, "useful_s", "progress", NULL},
-        {NULL, "write_s", "writing checkpoints", NULL},
-        {NULL, "lost_s", "work that was lost", NULL},
-        {NULL, "restart_s", "finding out and restarting", NULL},
-        {NULL, "wait_s", "waiting for a node", NULL},
+    static const struct {
+        const char *key, *title;
+    } parts[] = {
+        {"useful_s", "progress"},         {"write_s", "writing checkpoints"},
+        {"lost_s", "work that was lost"}, {"restart_s", "finding out and restarting"},
+        {"wait_s", "waiting for a node"},
     };
     const SectionSpec spec = {
         .id = "goodput-run",
@@ -87,50 +224,11 @@ static Status run_section(Document *document, const JsonNode *goodput) {
     return status_ok();
 }
 
-// One row of the figures that the rest follows from.
-static Status basis_section(Document *document, const JsonNode *goodput) {
-    static const Figure figures[] = {
-        {NULL, "goodput_frac", "goodput", NULL},
-        {"simulated", "goodput_frac", "goodput, played", "played_goodput_frac"},
-        {NULL, "mean_time_between_failures_s", "between failures", NULL},
-        {NULL, "checkpoint_bytes", "checkpoint", NULL},
-        {NULL, "checkpoint_write_s", "writing it", NULL},
-        {NULL, "restart_s", "restart", NULL},
-        {NULL, "checkpoint_every_steps", "steps between checkpoints", NULL},
-        {"formulas", "young_interval_s", "interval by Young", NULL},
-        {"formulas", "daly_interval_s", "interval by Daly", NULL},
-        {"spares", "num_nodes", "spare nodes", "num_spare_nodes"},
-        {"spares", "best_num_nodes", "spare nodes worth their price", NULL},
-        {"spares", "available_frac", "time with all nodes", NULL},
-    };
-    enum { NUM_FIGURES = sizeof figures / sizeof *figures };
-    DocumentColumn columns[NUM_FIGURES];
-    for (int i = 0; i < NUM_FIGURES; i++)
-        columns[i] = (DocumentColumn){figures[i].column ? figures[i].column : figures[i].key,
-                                      figures[i].title};
-    const SectionSpec spec = {
-        .id = "goodput-basis",
-        .title = "What the goodput rests on",
-        .text = "Failures, storage and restarts are inputs with published defaults; the formulas "
-                "and the runs that were played should agree.",
-        .columns = columns,
-        .num_columns = NUM_FIGURES,
-    };
-    cJSON *row = section_row(document_section(document, &spec));
-    for (int i = 0; i < NUM_FIGURES; i++) {
-        const JsonNode parent = parent_of(goodput, figures[i].parent);
-        double value;
-        TRY(number_at(&parent, figures[i].key, true, &value));
-        row_number(row, value);
-    }
-    return status_ok();
-}
-
 Status goodput_sections(Document *document, const Answer *answer, Arena *arena) {
     const JsonNode goodput = json_get(&answer->root, "goodput");
     TRY(json_expect_object(&goodput));
     document_part(document, answer_title(answer, "What failures leave", arena), NULL);
-    TRY(basis_section(document, &goodput));
+    TRY(basis_section(document, &goodput, arena));
     TRY(intervals_section(document, &goodput));
     return run_section(document, &goodput);
 }

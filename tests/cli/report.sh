@@ -36,6 +36,8 @@ cat >sensitivity.json <<'END'
 END
 answers 0 whatif job.json --goodput --json
 mv stdout goodput.json
+COLUMNS=1000 answers 0 whatif job.json --goodput
+mv stdout goodput.txt
 sed 's/"tp": 2/"tp": 4/' job.json >other-job.json
 answers 0 compare job.json other-job.json --json
 mv stdout comparison.json
@@ -182,8 +184,18 @@ assert [row[1:3] for row in sections["sensitivity"]["rows"]] == [["-10.00 %", "+
 assert "tornado" not in [c["key"] for c in sections["sensitivity"]["columns"]]
 
 goodput = json.load(open("goodput.json"))["goodput"]
-assert column("goodput-basis", "goodput_frac") == [goodput["goodput_frac"]]
-assert column("goodput-basis", "num_spare_nodes") == [goodput["spares"]["num_nodes"]]
+basis = [f"{what:16}{text}" for what, text in sections["goodput-basis"]["rows"]]
+assert basis == open("goodput.txt").read().splitlines()[3:-2], basis
+spares, inputs = goodput["spares"], goodput["inputs"]
+assert basis[0].startswith(f"failures        {inputs['failures_per_gpu_hour']:.3g} per GPU-hour: one in "), basis
+assert f" on {goodput['num_gpus']} GPUs, {100 * inputs['hardware_frac']:.0f} % of them take" in basis[0], basis
+best = next(i for i in goodput["intervals"] if i["num_steps"] == goodput["checkpoint_every_steps"])
+assert basis[3].startswith(f"checkpoint      every {best['num_steps']} steps, ") and basis[3].endswith(
+    f": {100 * best['formula_goodput_frac']:.2f} % of the time is progress, {100 * best['goodput_frac']:.2f}"
+    f" +- {100 * best['goodput_error_frac']:.2f} % played"), basis
+assert basis[5].startswith(f"spare nodes     {spares['best_num_nodes']} worth the price, for {goodput['num_nodes']} nodes"), basis
+waits = 100 * (1 - spares["available_frac"])
+assert f"with {spares['num_nodes'] or 'none'} the job waits {waits:.2f} % of the time" in basis[5], basis
 assert column("goodput", "goodput_frac") == [i["goodput_frac"] for i in goodput["intervals"]]
 assert near(sum(column("goodput-run", "time_s")), goodput["simulated"]["wall_s"])
 assert near(sum(column("goodput-run", "time_frac")), 1)

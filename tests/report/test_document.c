@@ -118,6 +118,21 @@ static void a_text_is_made_of_the_sections(void) {
     arena_free(&arena);
 }
 
+static void a_list_is_a_line_a_row(void) {
+    static const DocumentColumn columns[] = {{"what", "what"}, {"text", "figures"}};
+    const SectionSpec spec = {
+        .id = "basis", .title = "Basis", .in_text = "*", SECTION_COLUMNS(columns)};
+    Arena arena = {0};
+    Document document = document_new("A title");
+    document_part(&document, "A part", NULL);
+    cJSON *row = section_row(document_section(&document, &spec));
+    row_text(row, "restart");
+    row_text(row, "10 min");
+    CU_ASSERT_STRING_EQUAL(printed(&document, &arena), "\nrestart         10 min\n");
+    cJSON_Delete(document.root);
+    arena_free(&arena);
+}
+
 static void a_second_section_gets_a_number(void) {
     Document document = small_document("a");
     static const DocumentColumn columns[] = {{"name", "name"}};
@@ -201,6 +216,7 @@ static void plans_have_one_name(void) {
 CU_TestInfo document_tests[] = {
     {"cells_read_by_their_column", cells_read_by_their_column},
     {"a_text_is_made_of_the_sections", a_text_is_made_of_the_sections},
+    {"a_list_is_a_line_a_row", a_list_is_a_line_a_row},
     {"a_second_section_gets_a_number", a_second_section_gets_a_number},
     {"texts_are_no_markup", texts_are_no_markup},
     {"texts_are_no_formulas", texts_are_no_formulas},
