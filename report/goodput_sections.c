@@ -4,66 +4,19 @@
 
 #include <math.h>
 
-// What the sentences are made of.
-enum {
-    PER_HOUR,
-    MTBF,
-    NUM_GPUS,
-    HARDWARE,
-    REPAIR,
-    BYTES,
-    STORAGE,
-    WRITE,
-    RESTART,
-    EVERY,
-    INTERVAL,
-    YOUNG,
-    DALY,
-    WRITING,
-    RESTARTING,
-    LOST,
-    BEST_SPARES,
-    SPARES,
-    NUM_NODES,
-    LOAD,
-    AVAILABLE,
-    WITHOUT,
-    NUM_FIGURES
-};
+// The answer, and the first of its figures that was missing.
+typedef struct {
+    const JsonNode *root;
+    Status status;
+} Reader;
 
-static const struct {
-    const char *parent, *key; // NULL: of the answer itself
-} FIGURES[NUM_FIGURES] = {
-    [PER_HOUR] = {"inputs", "failures_per_gpu_hour"},
-    [MTBF] = {NULL, "mean_time_between_failures_s"},
-    [NUM_GPUS] = {NULL, "num_gpus"},
-    [HARDWARE] = {"inputs", "hardware_frac"},
-    [REPAIR] = {"inputs", "repair_s"},
-    [BYTES] = {NULL, "checkpoint_bytes"},
-    [STORAGE] = {"inputs", "storage_bytes_per_s"},
-    [WRITE] = {NULL, "checkpoint_write_s"},
-    [RESTART] = {NULL, "restart_s"},
-    [EVERY] = {NULL, "checkpoint_every_steps"},
-    [INTERVAL] = {NULL, "checkpoint_interval_s"},
-    [YOUNG] = {"formulas", "young_interval_s"},
-    [DALY] = {"formulas", "daly_interval_s"},
-    [WRITING] = {"formulas", "write_frac"},
-    [RESTARTING] = {"formulas", "restart_frac"},
-    [LOST] = {"formulas", "lost_frac"},
-    [BEST_SPARES] = {"spares", "best_num_nodes"},
-    [SPARES] = {"spares", "num_nodes"},
-    [NUM_NODES] = {NULL, "num_nodes"},
-    [LOAD] = {"spares", "nodes_under_repair"},
-    [AVAILABLE] = {"spares", "available_frac"},
-    [WITHOUT] = {"spares", "available_without_frac"},
-};
-
-static Status figures_read(const JsonNode *goodput, double *out) {
-    for (int i = 0; i < NUM_FIGURES; i++) {
-        const JsonNode parent = FIGURES[i].parent ? json_get(goodput, FIGURES[i].parent) : *goodput;
-        TRY(number_at(&parent, FIGURES[i].key, true, &out[i]));
-    }
-    return status_ok();
+//   parent  NULL: the answer itself
+static double figure(Reader *of, const char *parent, const char *key) {
+    const JsonNode node = parent ? json_get(of->root, parent) : *of->root;
+    double value;
+    const Status status = number_at(&node, key, true, &value);
+    if (of->status.code == STATUS_OK) of->status = status;
+    return value;
 }
 
 static const char *span_text(double time_s, Arena *arena) {
@@ -77,57 +30,64 @@ static void line_add(cJSON *section, const char *what, const char *text) {
     row_text(row, text);
 }
 
-static void inputs_say(cJSON *section, const double *of, Arena *arena) {
+static void inputs_say(cJSON *section, Reader *of, Arena *arena) {
     char bytes[UNITS_SIZE], rate[UNITS_SIZE];
     line_add(section, "failures",
              arena_printf(arena,
                           "%.3g per GPU-hour: one in %s on %.0f GPUs, %.0f %% of them take a node "
                           "out for %s",
-                          of[PER_HOUR], span_text(of[MTBF], arena), of[NUM_GPUS],
-                          100 * of[HARDWARE], span_text(of[REPAIR], arena)));
+                          figure(of, "inputs", "failures_per_gpu_hour"),
+                          span_text(figure(of, NULL, "mean_time_between_failures_s"), arena),
+                          figure(of, NULL, "num_gpus"), 100 * figure(of, "inputs", "hardware_frac"),
+                          span_text(figure(of, "inputs", "repair_s"), arena)));
     line_add(section, "checkpoint",
-             arena_printf(arena, "%s, written at %s/s in %s", units_bytes(of[BYTES], bytes),
-                          units_bytes(of[STORAGE], rate), span_text(of[WRITE], arena)));
-    line_add(
-        section, "restart",
-        arena_printf(arena, "%s, reading the checkpoint included", span_text(of[RESTART], arena)));
+             arena_printf(arena, "%s, written at %s/s in %s",
+                          units_bytes(figure(of, NULL, "checkpoint_bytes"), bytes),
+                          units_bytes(figure(of, "inputs", "storage_bytes_per_s"), rate),
+                          span_text(figure(of, NULL, "checkpoint_write_s"), arena)));
+    line_add(section, "restart",
+             arena_printf(arena, "%s, reading the checkpoint included",
+                          span_text(figure(of, NULL, "restart_s"), arena)));
 }
 
-// The interval of so many steps that was played.
-static Status interval_say(cJSON *section, const JsonNode *goodput, const double *of,
-                           Arena *arena) {
-    const JsonNode intervals = json_get(goodput, "intervals");
-    double steps = NAN, formula = NAN, played = NAN, error = NAN;
-    for (int i = 0; i < json_size(&intervals) && steps != of[EVERY]; i++) {
-        const JsonNode interval = json_at(&intervals, i);
-        TRY(number_at(&interval, "num_steps", true, &steps));
-        TRY(number_at(&interval, "formula_goodput_frac", true, &formula));
-        TRY(number_at(&interval, "goodput_frac", true, &played));
-        TRY(number_at(&interval, "goodput_error_frac", true, &error));
-    }
+// The interval between checkpoints that is best, as it was played.
+static void interval_say(cJSON *section, Reader *of, Arena *arena) {
+    const JsonNode intervals = json_get(of->root, "intervals");
+    const double every = figure(of, NULL, "checkpoint_every_steps");
+    JsonNode best = json_at(&intervals, 0);
+    Reader of_best = {.root = &best};
+    while (best.item && figure(&of_best, NULL, "num_steps") != every) best = json_next(&best);
     line_add(section, "checkpoint",
              arena_printf(arena,
                           "every %.0f steps, %s (Young %s, Daly %s): %.2f %% of the time is "
                           "progress, %.2f +- %.2f %% played",
-                          of[EVERY], span_text(of[INTERVAL], arena), span_text(of[YOUNG], arena),
-                          span_text(of[DALY], arena), 100 * formula, 100 * played, 100 * error));
+                          every, span_text(figure(of, NULL, "checkpoint_interval_s"), arena),
+                          span_text(figure(of, "formulas", "young_interval_s"), arena),
+                          span_text(figure(of, "formulas", "daly_interval_s"), arena),
+                          100 * figure(&of_best, NULL, "formula_goodput_frac"),
+                          100 * figure(&of_best, NULL, "goodput_frac"),
+                          100 * figure(&of_best, NULL, "goodput_error_frac")));
     line_add(section, "the rest",
              arena_printf(arena, "%.2f %% writing, %.2f %% restarting, %.2f %% lost",
-                          100 * of[WRITING], 100 * of[RESTARTING], 100 * of[LOST]));
-    return status_ok();
+                          100 * figure(of, "formulas", "write_frac"),
+                          100 * figure(of, "formulas", "restart_frac"),
+                          100 * figure(of, "formulas", "lost_frac")));
+    if (of->status.code == STATUS_OK) of->status = of_best.status;
 }
 
-static void spares_say(cJSON *section, const double *of, Arena *arena) {
+static void spares_say(cJSON *section, Reader *of, Arena *arena) {
     const char *text =
         arena_printf(arena, "%.0f worth the price, for %.0f nodes of which %.2g are under repair; ",
-                     of[BEST_SPARES], of[NUM_NODES], of[LOAD]);
-    if (of[SPARES] > 0)
-        text =
-            arena_printf(arena, "%swith %.0f the job waits %.2f %% of the time, with none %.1f %%",
-                         text, of[SPARES], 100 * (1 - of[AVAILABLE]), 100 * (1 - of[WITHOUT]));
+                     figure(of, "spares", "best_num_nodes"), figure(of, NULL, "num_nodes"),
+                     figure(of, "spares", "nodes_under_repair"));
+    if (figure(of, "spares", "num_nodes") > 0)
+        text = arena_printf(
+            arena, "%swith %.0f the job waits %.2f %% of the time, with none %.1f %%", text,
+            figure(of, "spares", "num_nodes"), 100 * (1 - figure(of, "spares", "available_frac")),
+            100 * (1 - figure(of, "spares", "available_without_frac")));
     else
         text = arena_printf(arena, "%swith none the job waits %.2f %% of the time", text,
-                            100 * (1 - of[WITHOUT]));
+                            100 * (1 - figure(of, "spares", "available_without_frac")));
     line_add(section, "spare nodes", text);
 }
 
@@ -142,13 +102,12 @@ static Status basis_section(Document *document, const JsonNode *goodput, Arena *
         .in_text = "*",
         SECTION_COLUMNS(columns),
     };
-    double of[NUM_FIGURES];
-    TRY(figures_read(goodput, of));
+    Reader of = {.root = goodput};
     cJSON *section = document_section(document, &spec);
-    inputs_say(section, of, arena);
-    TRY(interval_say(section, goodput, of, arena));
-    spares_say(section, of, arena);
-    return status_ok();
+    inputs_say(section, &of, arena);
+    interval_say(section, &of, arena);
+    spares_say(section, &of, arena);
+    return of.status;
 }
 
 // Goodput by the interval between checkpoints: the formula's and the one that was played.
