@@ -175,6 +175,9 @@ cJSON *plan_to_json(const Plan *plan);
 // layers of each stage, "pp-dp" is order tp-cp-ep-pp-dp where that makes a difference.
 const char *plan_describe(const Plan *plan, Arena *arena);
 
+// The same of a `parallel` object; where layers differ it says no more than that.
+const char *parallel_describe(const cJSON *parallel, Arena *arena);
+
 // plan.json: the scenario with a complete `parallel` and the given provenance (both copied; NULL
 // for none); the model is written in full where it came from a file. The caller owns the tree.
 cJSON *plan_document(const Scenario *scenario, const Plan *plan, const cJSON *provenance);

@@ -34,7 +34,8 @@ static void placement_add(cJSON *parallel, const NodeOrder *order) {
                           cJSON_CreateIntArray(order->node, order->num_nodes));
 }
 
-cJSON *plan_to_json(const Plan *plan) {
+//   whole  with what each stage and layer does
+static cJSON *parallel_to_json(const Plan *plan, bool whole) {
     const struct {
         const char *key;
         int value;
@@ -61,8 +62,8 @@ cJSON *plan_to_json(const Plan *plan) {
     cJSON_AddStringToObject(parallel, "schedule", plan_schedule_name(plan));
     cJSON_AddStringToObject(parallel, "cp_method", CP_METHOD_NAMES[plan->cp_method]);
     cJSON_AddStringToObject(parallel, "order", PLAN_ORDER_NAMES[plan->order]);
-    stages_add(parallel, plan);
-    cJSON *layers = plan_layers_to_json(plan);
+    if (whole) stages_add(parallel, plan);
+    cJSON *layers = whole ? plan_layers_to_json(plan) : NULL;
     if (layers) cJSON_AddItemToObject(parallel, "layers", layers);
     cJSON_AddBoolToObject(parallel, "vocab_parallel", plan->vocab_barriers > 0);
     if (plan->vocab_barriers)
@@ -71,42 +72,100 @@ cJSON *plan_to_json(const Plan *plan) {
     return parallel;
 }
 
-// " name value" where value is not 1.
-static const char *degree_text(Arena *arena, const char *name, int value) {
-    return value == 1 ? "" : arena_printf(arena, " %s %d", name, value);
+cJSON *plan_to_json(const Plan *plan) {
+    return parallel_to_json(plan, true);
+}
+
+// --- The name
+
+static int degree_of(const cJSON *parallel, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(parallel, key);
+    return cJSON_IsNumber(item) ? item->valueint : 1;
+}
+
+// " key value" where the value is not 1.
+static const char *degree_text(const cJSON *parallel, const char *key, Arena *arena) {
+    const int value = degree_of(parallel, key);
+    return value == 1 ? "" : arena_printf(arena, " %s %d", key, value);
+}
+
+static const char *word_of(const cJSON *parallel, const char *key, const char *otherwise) {
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(parallel, key));
+    return text ? text : otherwise;
+}
+
+static const char *method_text(const cJSON *parallel) {
+    const char *method = word_of(parallel, "cp_method", CP_METHOD_NAMES[CP_RING]);
+    if (degree_of(parallel, "cp") == 1 || strcmp(method, CP_METHOD_NAMES[CP_RING]) == 0) return "";
+    return strcmp(method, CP_METHOD_NAMES[CP_ULYSSES]) == 0 ? " ulysses" : " gather";
+}
+
+static const char *idle_text(const cJSON *parallel, Arena *arena) {
+    const cJSON *idle = cJSON_GetObjectItemCaseSensitive(parallel, "idle_gpus");
+    return cJSON_IsNumber(idle) && idle->valueint > 0
+               ? arena_printf(arena, " (%d idle)", idle->valueint)
+               : "";
+}
+
+// "zero3:8 kept": on how many ranks the shards are where not on all, where gathered weights stay.
+static const char *zero_text(const cJSON *parallel, Arena *arena) {
+    const cJSON *stage = cJSON_GetObjectItemCaseSensitive(parallel, "zero_stage");
+    const cJSON *group = cJSON_GetObjectItemCaseSensitive(parallel, "zero_group");
+    const cJSON *reshard = cJSON_GetObjectItemCaseSensitive(parallel, "reshard_after_forward");
+    const int level = cJSON_IsNumber(stage) ? stage->valueint : 0;
+    const char *text = arena_printf(arena, "zero%d", level);
+    if (level > 0 && cJSON_IsNumber(group) &&
+        group->valueint != degree_of(parallel, "dp") * degree_of(parallel, "cp"))
+        text = arena_printf(arena, "%s:%d", text, group->valueint);
+    return level == 3 && cJSON_IsFalse(reshard) ? arena_printf(arena, "%s kept", text) : text;
+}
+
+// " full", " selective:3"; where layers differ, how they do is in the document alone.
+static const char *recompute_text(const cJSON *parallel, Arena *arena) {
+    const char *recompute = word_of(parallel, "recompute", RECOMPUTE_NAMES[RECOMPUTE_NONE]);
+    const cJSON *layers = cJSON_GetObjectItemCaseSensitive(parallel, "recompute_layers");
+    if (cJSON_GetObjectItemCaseSensitive(parallel, "layers")) return " by layer";
+    if (strcmp(recompute, RECOMPUTE_NAMES[RECOMPUTE_NONE]) == 0) return "";
+    return cJSON_IsNumber(layers) ? arena_printf(arena, " %s:%d", recompute, layers->valueint)
+                                  : arena_printf(arena, " %s", recompute);
+}
+
+static const char *name_of(const cJSON *p, const char *recompute, const char *layers,
+                           Arena *arena) {
+    const bool alternate = strcmp(word_of(p, "order", ""), PLAN_ORDER_NAMES[ORDER_PP_DP]) == 0 &&
+                           degree_of(p, "pp") > 1 && degree_of(p, "dp") > 1;
+    const cJSON *vocab = cJSON_GetObjectItemCaseSensitive(p, "vocab_parallel");
+    return arena_printf(arena, "tp %d%s%s pp %d%s dp %d%s%s%s mb %d %s%s %s%s%s%s",
+                        degree_of(p, "tp"), degree_text(p, "cp", arena), method_text(p),
+                        degree_of(p, "pp"), degree_text(p, "vpp", arena), degree_of(p, "dp"),
+                        degree_text(p, "ep", arena), degree_text(p, "etp", arena),
+                        idle_text(p, arena), degree_of(p, "micro_batch"), zero_text(p, arena),
+                        recompute, word_of(p, "schedule", SCHEDULE_NAMES[SCHEDULE_1F1B]),
+                        cJSON_IsTrue(vocab) ? " vocab" : "", alternate ? " pp-dp" : "", layers);
+}
+
+const char *parallel_describe(const cJSON *parallel, Arena *arena) {
+    return name_of(parallel, recompute_text(parallel, arena), "", arena);
 }
 
 // " full x12 selective x20": how many layers are recomputed how.
-static const char *recompute_text(const Plan *plan, Arena *arena) {
+static const char *mixed_text(const Plan *plan, Arena *arena) {
     const char *text = "";
     int num[NUM_RECOMPUTES] = {0};
-    const bool mixed = plan_mixes_recompute(plan);
-    for (int l = 0; mixed && l < plan->layers->num_layers; l++)
+    for (int l = 0; l < plan->layers->num_layers; l++)
         num[plan_strategy(plan, plan->layers->strategy[l]).recompute]++;
     for (int r = NUM_RECOMPUTES - 1; r > RECOMPUTE_NONE; r--)
         if (num[r] > 0) text = arena_printf(arena, "%s %s x%d", text, RECOMPUTE_NAMES[r], num[r]);
-    if (mixed || plan->recompute == RECOMPUTE_NONE) return text;
-    text = arena_printf(arena, " %s", RECOMPUTE_NAMES[plan->recompute]);
-    if (plan->recompute_layers != ABSENT)
-        text = arena_printf(arena, "%s:%d", text, plan->recompute_layers);
     return text;
 }
 
 const char *plan_describe(const Plan *plan, Arena *arena) {
-    static const char *const METHODS[] = {"", " ulysses",
-                                          " gather"}; // the ring goes without saying
-    const char *method = plan->cp > 1 ? METHODS[plan->cp_method] : "";
-    const bool hybrid = plan->zero_stage > 0 && plan->zero_group != plan->dp * plan->cp;
-    const char *idle = plan->idle_gpus ? arena_printf(arena, " (%d idle)", plan->idle_gpus) : "";
-    const char *group = hybrid ? arena_printf(arena, ":%d", plan->zero_group) : "";
-    return arena_printf(
-        arena, "tp %d%s%s pp %d%s dp %d%s%s%s mb %d zero%d%s%s%s %s%s%s%s", plan->tp,
-        degree_text(arena, "cp", plan->cp), method, plan->pp, degree_text(arena, "vpp", plan->vpp),
-        plan->dp, degree_text(arena, "ep", plan->ep), degree_text(arena, "etp", plan->etp), idle,
-        plan->micro_batch, plan->zero_stage, group,
-        plan_zero_level(plan) == ZERO_LEVEL_KEPT ? " kept" : "", recompute_text(plan, arena),
-        plan_schedule_name(plan), plan->vocab_barriers ? " vocab" : "",
-        plan_stages_alternate(plan) ? " pp-dp" : "", plan_layers_describe(plan, arena));
+    cJSON *parallel = parallel_to_json(plan, false);
+    const char *recompute =
+        plan_mixes_recompute(plan) ? mixed_text(plan, arena) : recompute_text(parallel, arena);
+    const char *text = name_of(parallel, recompute, plan_layers_describe(plan, arena), arena);
+    cJSON_Delete(parallel);
+    return text;
 }
 
 static void member_set(cJSON *object, const char *key, cJSON *value) {

@@ -30,6 +30,10 @@ typedef struct {
 // its place; not for ANSWER_SCENARIO, which is priced first (report/plan_sections.h).
 Status answer_sections(Document *document, const Answer *answer, Arena *arena);
 
+// What a terminal says of an answer, made of the same sections; ends with its summary. Deletes the
+// tree.
+void answer_print(AnswerKind kind, cJSON *tree, const Paper *paper);
+
 // One for each kind; the rest are alike.
 Status plans_sections(Document *document, const Answer *answer, Arena *arena);
 Status simulation_sections(Document *document, const Answer *answer, Arena *arena);
@@ -37,6 +41,12 @@ Status grid_sections(Document *document, const Answer *answer, Arena *arena);
 Status sensitivity_sections(Document *document, const Answer *answer, Arena *arena);
 Status goodput_sections(Document *document, const Answer *answer, Arena *arena);
 Status compare_sections(Document *document, const Answer *answer, Arena *arena);
+
+// What comes of a comparison, in a sentence; NULL where one of the two has no plan.
+const char *compare_verdict(const JsonNode *root, Arena *arena);
+
+// What limits most; NULL where nothing was looked at.
+const char *sensitivity_limit_text(const JsonNode *root, Arena *arena);
 
 // Rows of a section beyond this are left out, and the section says so.
 enum { SECTION_MAX_ROWS = 1000 };
@@ -46,6 +56,3 @@ const char *answer_title(const Answer *answer, const char *what, Arena *arena);
 
 // A number of any size that stands there, or NAN where it is absent or null.
 Status number_at(const JsonNode *parent, const char *key, bool required, double *out);
-
-// The name of a `parallel` object, as plan_describe writes it.
-const char *parallel_text(const cJSON *parallel, Arena *arena);

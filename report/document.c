@@ -3,7 +3,6 @@
 #include "base/shown_text.h"
 
 #include "report/page.h"
-#include "report/units.h"
 
 #include <math.h>
 #include <string.h>
@@ -48,6 +47,14 @@ static int num_sections_named(const Document *document, const char *id) {
     return num;
 }
 
+static void text_add(cJSON *section, const SectionSpec *spec) {
+    cJSON *text = cJSON_AddObjectToObject(section, DOCUMENT_TEXT_KEY);
+    cJSON_AddStringToObject(text, "columns", spec->in_text);
+    cJSON_AddObjectToObject(text, "styles"); // of rows that have one, by their number
+    cJSON_AddArrayToObject(text, "notes");
+    if (spec->goes_on) cJSON_AddTrueToObject(text, "goes_on");
+}
+
 cJSON *document_section(Document *document, const SectionSpec *spec) {
     char id[80];
     const int num = num_sections_named(document, spec->id);
@@ -66,6 +73,7 @@ cJSON *document_section(Document *document, const SectionSpec *spec) {
         cJSON_AddStringToObject(column, "title", spec->columns[i].title);
     }
     cJSON_AddArrayToObject(section, "rows");
+    if (spec->in_text) text_add(section, spec);
     return section;
 }
 
@@ -112,35 +120,19 @@ void section_add_text(cJSON *section, const char *sentence) {
     arena_free(&scratch);
 }
 
-static bool ends_with(const char *text, const char *tail) {
-    const size_t length = strlen(text), size = strlen(tail);
-    return length >= size && strcmp(text + length - size, tail) == 0;
+void section_say(cJSON *section, const char *sentence) {
+    cJSON *text = cJSON_GetObjectItemCaseSensitive(section, DOCUMENT_TEXT_KEY);
+    cJSON *notes = cJSON_GetObjectItemCaseSensitive(text, "notes");
+    if (text) cJSON_AddItemToArray(notes, cJSON_CreateString(sentence));
+    section_add_text(section, sentence);
 }
 
-// The same rules as report/web/src/format.js.
-static const double LONG_S = 1000;
-
-const char *document_cell_text(const char *key, const cJSON *cell, Arena *arena) {
-    char text[UNITS_SIZE];
-    if (cJSON_IsString(cell)) return cell->valuestring;
-    if (!cJSON_IsNumber(cell)) return "";
-    const double value = cell->valuedouble;
-    if (value == 0) return "0";
-    if (ends_with(key, "flops_per_s") || ends_with(key, "flops_per_s_per_gpu"))
-        return arena_strdup(arena, units_flops(value, text));
-    if (ends_with(key, "bytes_per_s")) return arena_printf(arena, "%s/s", units_bytes(value, text));
-    if (ends_with(key, "_bytes")) return arena_strdup(arena, units_bytes(value, text));
-    if (ends_with(key, "_per_s") || ends_with(key, "_per_s_per_gpu"))
-        return arena_strdup(arena, units_count(value, text));
-    if (ends_with(key, "_s")) // of a run, no step takes as long
-        return arena_strdup(arena,
-                            value >= LONG_S ? units_span(value, text) : units_seconds(value, text));
-    if (ends_with(key, "_frac")) return arena_strdup(arena, units_percent(value, text));
-    if (ends_with(key, "usd_per_1e9_tokens")) return arena_strdup(arena, units_usd(value, text));
-    if (ends_with(key, "joules_per_token"))
-        return arena_printf(arena, "%s J", units_plain(value, text));
-    if (ends_with(key, "_tokens")) return arena_strdup(arena, units_plain(value, text));
-    return arena_printf(arena, "%.6g", value);
+void section_style(cJSON *section, Style style) {
+    cJSON *text = cJSON_GetObjectItemCaseSensitive(section, DOCUMENT_TEXT_KEY);
+    const cJSON *rows = cJSON_GetObjectItemCaseSensitive(section, "rows");
+    char last[16];
+    snprintf(last, sizeof last, "%d", cJSON_GetArraySize(rows) - 1);
+    cJSON_AddNumberToObject(cJSON_GetObjectItemCaseSensitive(text, "styles"), last, style);
 }
 
 Status document_check_format(DocumentFormat format) {
@@ -163,6 +155,7 @@ static void texts_show(cJSON *item, Arena *arena) {
 
 Status document_write(const Document *document, DocumentFormat format, FILE *stream) {
     TRY(document_check_format(format));
+    document_drop_text(document->root);
     Arena scratch = {0};
     if (format != FORMAT_JSON) texts_show(document->root, &scratch);
     arena_free(&scratch);

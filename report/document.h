@@ -2,7 +2,8 @@
 //
 // A section is a table, and where it has a chart the chart is drawn of that table (and of `data`,
 // where a table is too coarse). So every format shows the same figures, and every chart can be read
-// without seeing it.
+// without seeing it. What an answer says on a terminal is made of the same document
+// (document_print).
 // Form: {"schema": 1, "report": "meshwright VERSION", "title", "summary": [sentence], "parts":
 //       [{"title", "text", "sections": [{"id", "title", "text", "chart", "columns": [{"key",
 //       "title"}], "rows": [[cell]], "data"}]}]}. A cell is a number in the unit that the column's
@@ -12,6 +13,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "report/table.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,6 +30,12 @@ typedef struct {
     const char *chart; // a kind that report/web/src/charts knows; NULL: the table alone
     const DocumentColumn *columns;
     int num_columns;
+    // In the terminal's text of each column a letter, and behind it the column's priority where it
+    // has one (report/table.h): l left, r right, n a sentence below the row, - left out;
+    // L, R, x as l, r and -, and left out of the report. "*": a line for each row, of its two
+    // texts. NULL: the text does without the section.
+    const char *in_text;
+    bool goes_on; // in the text its rows go on in the table of the section before
 } SectionSpec;
 
 #define SECTION_COLUMNS(list) .columns = (list), .num_columns = (int)(sizeof(list) / sizeof *(list))
@@ -61,8 +69,19 @@ cJSON *section_data(cJSON *section);
 // Adds a sentence to a section's text.
 void section_add_text(cJSON *section, const char *sentence);
 
-// A cell as people read it, by the unit of its column ("12.3 s", "68.3 GB").
+// The same; the text says it, too, below the table.
+void section_say(cJSON *section, const char *sentence);
+
+// How the text shows the section's last row.
+void section_style(cJSON *section, Style style);
+
+// A cell as people read it, by the unit of its column ("12.3 s", "68.3 GB"). A difference has its
+// sign; "_figure" is a number without a unit.
 const char *document_cell_text(const char *key, const cJSON *cell, Arena *arena);
+
+// The same for the text, where none is "0 ns", a long time stays one in seconds, and the unit of
+// prices stands in the title.
+const char *document_text_cell(const char *key, const cJSON *cell, Arena *arena);
 
 typedef enum {
     FORMAT_HTML,
@@ -76,6 +95,14 @@ extern const char *const FORMAT_NAMES[NUM_FORMATS + 1]; // ends with NULL
 
 // Fails (STATUS_MACHINE) only for FORMAT_HTML in a build without its page.
 Status document_write(const Document *document, DocumentFormat format, FILE *stream);
+
+// The terminal's text: each section with an empty line before it, then what is said first on a
+// page, which on a terminal stands last.
+void document_print(const Document *document, const Paper *paper);
+
+// What only the text needs stands under this key of a section, and is dropped from a report.
+#define DOCUMENT_TEXT_KEY "in_text"
+void document_drop_text(cJSON *root);
 
 // Whether this build has the page: else STATUS_MACHINE says what is missing.
 Status document_check_format(DocumentFormat format);

@@ -75,10 +75,10 @@ static int term_short(Term term) {
     return (int)strcspn(TERM_NAMES[term], "_");
 }
 
-const char *report_exposed(const Estimate *estimate, Arena *arena) {
+const char *report_exposed(const double *term_s, double step_time_s, Arena *arena) {
     Share shares[NUM_TERMS];
     for (int t = 0; t < NUM_TERMS; t++)
-        shares[t] = (Share){.term = (Term)t, .frac = estimate->term_s[t] / estimate->step_time_s};
+        shares[t] = (Share){.term = (Term)t, .frac = term_s[t] / step_time_s};
     shares[TERM_COMPUTE].frac = 0;
     qsort(shares, NUM_TERMS, sizeof *shares, share_compare);
     const char *text = "";

@@ -19,12 +19,19 @@ const char *fit_text(double fits_probability_frac, Arena *arena) {
     return arena_printf(arena, "%s (%s)", what, fit_percent(fits_probability_frac, arena));
 }
 
-const char *extrapolated_text(const Estimate *e, Arena *arena) {
+const char *reasons_text(const char *const *reasons, int num_reasons, Arena *arena) {
     static const char BEGIN[] = "no published step";
+    const char *text = num_reasons > 0 ? BEGIN : NULL;
+    for (int i = 0; i < num_reasons; i++)
+        text =
+            arena_printf(arena, "%s%s%s", text, i > 0 ? "," : "",
+                         strncmp(reasons[i], BEGIN, strlen(BEGIN)) == 0 ? reasons[i] + strlen(BEGIN)
+                                                                        : reasons[i]);
+    return text;
+}
+
+const char *extrapolated_text(const Estimate *e, Arena *arena) {
     int num;
     const char *const *reasons = evidence_reasons(e->evidence, e->ingredients, arena, &num);
-    const char *text = num > 0 ? BEGIN : NULL;
-    for (int i = 0; i < num; i++)
-        text = arena_printf(arena, "%s%s%s", text, i > 0 ? "," : "", reasons[i] + strlen(BEGIN));
-    return text;
+    return reasons_text(reasons, num, arena);
 }

@@ -12,5 +12,8 @@ const char *fit_text(double fits_probability_frac, Arena *arena);
 // with experts, of ...". NULL where they are not.
 const char *extrapolated_text(const Estimate *estimate, Arena *arena);
 
+// The same of the reasons as an answer has them.
+const char *reasons_text(const char *const *reasons, int num_reasons, Arena *arena);
+
 // "97 %", "over 99 %", "under 1 %".
 const char *fit_percent(double fits_probability_frac, Arena *arena);

@@ -1,4 +1,5 @@
-// What-if: grids of changes as curves, and how much each resource limits.
+// What-if: grids of changes as curves.
+#include "plan/plan.h"
 #include "report/answer_sections.h"
 
 #include <math.h>
@@ -65,7 +66,7 @@ static Status point_row(cJSON *section, const JsonNode *point, const Axes *axes,
         TRY(point_figure(&answer, k, &value));
         row_number(row, value);
     }
-    row_text(row, json_is_present(&parallel) ? parallel_text(parallel.item, arena) : NULL);
+    row_text(row, json_is_present(&parallel) ? parallel_describe(parallel.item, arena) : NULL);
     row_text(row, point_text(point, &answer));
     return status_ok();
 }
@@ -148,56 +149,5 @@ Status grid_sections(Document *document, const Answer *answer, Arena *arena) {
     if (num_rows < num_points)
         section_add_text(section, arena_printf(arena, "The first %d of %d points are shown.",
                                                num_rows, num_points));
-    return status_ok();
-}
-
-// --- Sensitivity
-
-// A machine with more (less) of one resource: its factor and its step, NAN where it does not fit.
-static Status case_cells(cJSON *row, const JsonNode *side) {
-    static const char *const keys[] = {"factor", "step_time_s"};
-    for (int i = 0; i < 2; i++) {
-        double value;
-        TRY(number_at(side, keys[i], false, &value));
-        row_number(row, value);
-    }
-    return status_ok();
-}
-
-Status sensitivity_sections(Document *document, const Answer *answer, Arena *arena) {
-    static const DocumentColumn columns[] = {
-        {"resource", "resource"},
-        {"more_factor", "more"},
-        {"more_step_time_s", "step with more of it"},
-        {"less_factor", "less"},
-        {"less_step_time_s", "step with less of it"},
-        {"base_step_time_s", "step as it is"},
-    };
-    const SectionSpec spec = {
-        .id = "sensitivity",
-        .title = "What limits the job",
-        .text = "The step with a little more and a little less of one resource at a time.",
-        .chart = "tornado",
-        SECTION_COLUMNS(columns),
-    };
-    const JsonNode sensitivity = json_get(&answer->root, "sensitivity");
-    const JsonNode base = json_get(&sensitivity, "base"), rows = json_get(&sensitivity, "rows");
-    double base_s;
-    TRY(json_expect_object(&sensitivity));
-    TRY(json_expect_array(&rows));
-    TRY(number_at(&base, "step_time_s", false, &base_s));
-    document_part(document, answer_title(answer, "Sensitivity", arena), NULL);
-    cJSON *section = document_section(document, &spec);
-    for (int i = 0; i < json_size(&rows); i++) {
-        const JsonNode entry = json_at(&rows, i), name = json_get(&entry, "resource");
-        const JsonNode better = json_get(&entry, "better"), worse = json_get(&entry, "worse");
-        const char *text;
-        TRY(json_read_string(&name, arena, &text));
-        cJSON *row = section_row(section);
-        row_text(row, text);
-        TRY(case_cells(row, &better));
-        TRY(case_cells(row, &worse));
-        row_number(row, base_s);
-    }
     return status_ok();
 }

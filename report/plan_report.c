@@ -1,89 +1,35 @@
 #include "planner/groups/group_answer.h"
-#include "planner/questions/advice.h"
 #include "planner/questions/switch_advice.h"
 #include "planner/space/space_text.h"
-#include "report/fit_text.h"
+#include "report/plan_table.h"
 #include "report/report.h"
-#include "report/table.h"
 #include "report/units.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <string.h>
-
-enum {
-    COLUMN_RANK,
-    COLUMN_PLAN,
-    COLUMN_STEP,
-    COLUMN_INTERVAL,
-    COLUMN_TOKENS,
-    COLUMN_MFU,
-    COLUMN_MEMORY,
-    COLUMN_COST,
-    NUM_COLUMNS
-};
-
-static const TableColumn COLUMNS[NUM_COLUMNS] = {
-    [COLUMN_RANK] = {"#", true, 0},          [COLUMN_PLAN] = {"plan", false, 0},
-    [COLUMN_STEP] = {"step time", true, 0},  [COLUMN_INTERVAL] = {"80 % interval", true, 4},
-    [COLUMN_TOKENS] = {"tokens/s", true, 2}, [COLUMN_MFU] = {"MFU", true, 1},
-    [COLUMN_MEMORY] = {"memory", true, 3},   [COLUMN_COST] = {"USD/1e9", true, 5},
-};
-
-// "11.6 - 13.1 s", or with both units where they differ.
-static void interval_text(const Estimate *e, char *text, size_t size) {
-    char low[UNITS_SIZE], high[UNITS_SIZE];
-    units_seconds(e->step_time_low_s, low);
-    units_seconds(e->step_time_high_s, high);
-    char *unit = strchr(low, ' ');
-    if (unit && strcmp(unit, strchr(high, ' ')) == 0) *unit = '\0';
-    snprintf(text, size, "%s - %s", low, high);
-}
-
-// "stages of 8, 10 x 2, 8 layers; " where they are not all alike.
-static const char *stages_text(const Plan *plan, Arena *arena) {
-    const char *text = "";
-    bool alike = true;
-    for (int c = 0, next; c < plan->num_chunks; c = next) {
-        const int layers = plan->chunks[c].num_layers;
-        for (next = c + 1; next < plan->num_chunks; next++)
-            if (plan->chunks[next].num_layers != layers) break;
-        alike = c == 0 && next == plan->num_chunks;
-        text = arena_printf(arena, "%s%s%d", text, c > 0 ? ", " : "", layers);
-        if (next - c > 1) text = arena_printf(arena, "%s x %d", text, next - c);
+// The answer's document, with what the text says beyond it.
+static cJSON *result_tree(const PlannerResult *result, Arena *arena) {
+    cJSON *tree = planner_to_json(result);
+    cJSON *plan = cJSON_GetObjectItemCaseSensitive(tree, "plans")->child;
+    for (int i = 0; i < result->num_entries; i++, plan = plan->next) {
+        const PlannedEntry *entry = &result->entries[i];
+        cJSON *advice = cJSON_GetObjectItemCaseSensitive(plan, "advice");
+        cJSON_AddStringToObject(plan, PLAN_TABLE_NAME, plan_describe(&entry->plan, arena));
+        if (advice) cJSON_AddBoolToObject(advice, PLAN_TABLE_OF_JOB, entry->advice.is_of_job);
     }
-    if (alike || plan_is_dual(plan)) return "";
-    return arena_printf(arena, "%s of %s layers; ", plan->vpp > 1 ? "chunks" : "stages", text);
+    json_own(arena, tree);
+    return tree;
 }
 
-// A plan that is less sure to fit says so.
-static const double SURE_FRAC = 0.99;
-
-static void add_entry(Table *table, const PlannedEntry *entry, int rank, Arena *arena) {
-    const Estimate *e = &entry->estimate;
-    char text[NUM_COLUMNS][2 * UNITS_SIZE + 4];
-    const char *cells[NUM_COLUMNS];
-    for (int c = 0; c < NUM_COLUMNS; c++) cells[c] = text[c];
-    snprintf(text[COLUMN_RANK], sizeof text[0], "%d", rank);
-    cells[COLUMN_PLAN] = plan_describe(&entry->plan, arena);
-    units_seconds(e->step_time_s, text[COLUMN_STEP]);
-    interval_text(e, text[COLUMN_INTERVAL], sizeof text[0]);
-    units_count(e->tokens_per_s, text[COLUMN_TOKENS]);
-    units_percent(e->mfu_frac, text[COLUMN_MFU]);
-    units_bytes(e->memory.device_bytes, text[COLUMN_MEMORY]);
-    units_plain(e->usd_per_1e9_tokens, text[COLUMN_COST]);
-    const char *why = entry->why ? entry->why : "";
-    const char *advice = advice_text(&entry->advice, arena);
-    const bool sure = e->fits_probability_frac >= SURE_FRAC;
-    const bool covered = evidence_covers(e->evidence, e->ingredients);
-    const char *note = arena_printf(
-        arena, "%s%s%sexposed: %s%s%s%s%s%s%s", why, why[0] ? "; " : "",
-        stages_text(&entry->plan, arena), report_exposed(e, arena), advice ? "; " : "",
-        advice ? advice : "",
-        rank > 1 && entry->within_noise_of_best ? "; within the noise of the best" : "",
-        sure ? "" : "; fits with ", sure ? "" : fit_percent(e->fits_probability_frac, arena),
-        covered ? "" : "; extrapolated");
-    table_add(table, rank == 1 ? STYLE_GOOD : STYLE_PLAIN, cells, note);
+// The table, with an empty line before it.
+static void print_table(const JsonNode *root, bool frontier, const Paper *paper, Arena *arena) {
+    const JsonNode plans = json_get(root, "plans");
+    Document document = document_new("");
+    cJSON *section;
+    document_part(&document, "", NULL);
+    const Status status =
+        plans_table(&document, &plans, frontier, json_size(&plans), arena, &section);
+    if (status.code != STATUS_OK) paper_wrap(paper, 0, STYLE_BAD, status.text);
+    document_print(&document, paper);
+    cJSON_Delete(document.root);
 }
 
 // Where the stages of the best plan lie, and what else the groups could do.
@@ -107,24 +53,19 @@ static void print_groups(const Scenario *scenario, const PlannerResult *result, 
 }
 
 // Each reason once, whatever the plans.
-static void print_extrapolated(const PlannerResult *result, const Paper *paper, Arena *arena) {
+static void print_extrapolated(const JsonNode *root, const Paper *paper, Arena *arena) {
+    const JsonNode plans = json_get(root, "plans");
     const char *last = NULL;
-    for (int i = 0; i < result->num_entries; i++) {
-        const char *text = extrapolated_text(&result->entries[i].estimate, arena);
-        if (!text || (last && strcmp(text, last) == 0)) continue;
-        paper_wrap(paper, 0, STYLE_PLAIN,
-                   arena_printf(arena, "Plan %d is extrapolated, so with wider intervals: %s.",
-                                i + 1, text));
-        last = text;
+    for (int i = 0; i < json_size(&plans); i++) {
+        const JsonNode plan = json_at(&plans, i);
+        const char *text = plan_extrapolated(&plan, i + 1, &last, arena);
+        if (text) paper_wrap(paper, 0, STYLE_PLAIN, text);
     }
 }
 
-static void print_plans(const Scenario *scenario, const PlannerResult *result, const Paper *paper,
-                        Arena *arena) {
-    Table table = table_new(arena, COLUMNS, NUM_COLUMNS);
-    for (int i = 0; i < result->num_entries; i++)
-        add_entry(&table, &result->entries[i], i + 1, arena);
-    table_print(&table, paper);
+// What each GPU has for the job.
+static void print_machine(const Scenario *scenario, const PlannerResult *result, const Paper *paper,
+                          Arena *arena) {
     char available[UNITS_SIZE];
     if (scenario->cluster.num_pools > 1) {
         print_groups(scenario, result, paper, arena);
@@ -210,33 +151,6 @@ static void print_idle(const Scenario *scenario, const PlannerResult *result, co
                    arena_printf(arena, "The time given ended before %s GPUs were decided.", open));
 }
 
-static void print_search(const Scenario *scenario, const PlannerResult *result, const Paper *paper,
-                         Arena *arena) {
-    const SearchStats *stats = &result->stats;
-    const int num_entries = result->num_entries;
-    const char *counts = arena_printf(
-        arena,
-        "Searched %" PRId64 " configurations: %" PRId64 " do not fit in memory, %" PRId64
-        " cannot be among the best by their lower bound, %" PRId64 " were priced",
-        stats->considered, stats->pruned_by_memory, stats->pruned_by_bound, stats->priced);
-    const char *proof = "";
-    if (num_entries > 0 && stats->optimal)
-        proof = " (by this model of the machine nothing better was left out)";
-    else if (num_entries > 0 && !stats->stopped_early)
-        proof = arena_printf(arena,
-                             " (of some of these not every split of the layers was tried; what was "
-                             "left out is at most %.1f %% better)",
-                             stats->gap_frac * 100);
-    else if (num_entries > 0)
-        proof = arena_printf(arena, " (stopped early; what was left out is at most %.1f %% better)",
-                             stats->gap_frac * 100);
-    if (stats->stopped_early && num_entries < stats->wanted)
-        proof = arena_printf(arena, "%s; the budget ended before %d plans were priced", proof,
-                             stats->wanted);
-    paper_wrap(paper, 0, STYLE_PLAIN, arena_printf(arena, "%s%s.", counts, proof));
-    if (num_entries > 0) paper_wrap(paper, 0, STYLE_PLAIN, space_text(scenario, result, arena));
-}
-
 // "3 0 1-5 2": nodes in the order of their ranks.
 static const char *nodes_text(const NodeOrder *order, Arena *arena) {
     const char *text = "";
@@ -285,21 +199,39 @@ static void print_switches(const PlannerResult *result, const Paper *paper, Aren
 void report_plans(const Scenario *scenario, const PlannerResult *result, FILE *stream) {
     Arena arena = {0};
     Paper paper = paper_of(stream);
+    const JsonNode root = {.file = "the answer", .item = result_tree(result, &arena)};
     paper_wrap(&paper, 0, STYLE_BOLD, report_question(scenario, &arena));
     const char *calibration = report_calibration(scenario, &arena);
     if (calibration)
         paper_wrap(&paper, 0, STYLE_PLAIN, arena_printf(&arena, "calibration: %s", calibration));
-    fputc('\n', stream);
-    if (result->num_entries > 0) print_plans(scenario, result, &paper, &arena);
-    print_extrapolated(result, &paper, &arena);
-    if (result->num_entries > 0 && result->entries[0].placement)
-        print_placement(result->entries[0].placement, result->num_entries, &paper, &arena);
-    if (result->num_entries == 0)
+    if (result->num_entries > 0) {
+        print_table(&root, false, &paper, &arena);
+        print_machine(scenario, result, &paper, &arena);
+        print_extrapolated(&root, &paper, &arena);
+        if (result->entries[0].placement)
+            print_placement(result->entries[0].placement, result->num_entries, &paper, &arena);
+    } else {
+        fputc('\n', stream);
         paper_wrap(&paper, 0, STYLE_BAD, planner_miss_text(result, &arena));
+    }
     if (result->num_riskier > 0) print_riskier(result, &paper, &arena);
-    print_search(scenario, result, &paper, &arena);
+    paper_wrap(&paper, 0, STYLE_PLAIN, search_text(&root, &arena));
+    if (result->num_entries > 0)
+        paper_wrap(&paper, 0, STYLE_PLAIN, space_text(scenario, result, &arena));
     print_idle(scenario, result, &paper, &arena);
     print_switches(result, &paper, &arena);
+    arena_free(&arena);
+}
+
+void report_frontier(const Scenario *scenario, const PlannerResult *result, FILE *stream) {
+    Arena arena = {0};
+    const Paper paper = paper_of(stream);
+    const JsonNode root = {.file = "the answer", .item = result_tree(result, &arena)};
+    paper_wrap(&paper, 0, STYLE_BOLD, report_question(scenario, &arena));
+    print_table(&root, true, &paper, &arena);
+    fputc('\n', stream);
+    paper_wrap(&paper, 0, STYLE_PLAIN, search_text(&root, &arena));
+    paper_wrap(&paper, 0, STYLE_PLAIN, space_text(scenario, result, &arena));
     arena_free(&arena);
 }
 

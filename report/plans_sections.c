@@ -1,100 +1,14 @@
 // Plans side by side: what each would do, why it is behind, what it trades.
+#include "plan/plan.h"
 #include "report/answer_sections.h"
+#include "report/plan_table.h"
 
 #include <math.h>
 #include <string.h>
 
-// Figures of a plan, in the order of the section's columns.
-static const struct {
-    const char *key;
-    bool required;
-} FIGURES[] = {
-    {"step_time_s", true},
-    {"step_time_low_s", false},
-    {"step_time_high_s", false},
-    {"tokens_per_s", false},
-    {"mfu_frac", false},
-    {"memory_device_bytes", true},
-    {"fits_probability_frac", false},
-    {"usd_per_1e9_tokens", false},
-    {"joules_per_token", false},
-    {"loses_frac", false},
-};
-enum { NUM_FIGURES = sizeof FIGURES / sizeof *FIGURES };
-
 static const char *said(const JsonNode *object, const char *key) {
     const JsonNode node = json_get(object, key);
     return cJSON_GetStringValue(node.item);
-}
-
-// Why it is where it is, what holds it back, what would help.
-static const char *reasons_text(const JsonNode *plan, Arena *arena) {
-    const JsonNode advice = json_get(plan, "advice"),
-                   noise = json_get(plan, "within_noise_of_best");
-    const JsonNode fits = json_get(plan, "fits");
-    const char *why = said(plan, "why"), *limit = said(&advice, "limited_by");
-    const char *change = said(&advice, "change"), *text = why ? why : "";
-    double gain, missing;
-    if (cJSON_IsFalse(fits.item)) text = arena_printf(arena, "%s; does not fit", text);
-    if (limit) text = arena_printf(arena, "%s; limited by %s", text, limit);
-    if (change && number_at(&advice, "gain_frac", true, &gain).code == STATUS_OK) {
-        text = arena_printf(arena, "%s; %s would be %.1f %% faster", text, change, gain * 100);
-        if (number_at(&advice, "missing_bytes", true, &missing).code == STATUS_OK && missing > 0)
-            text =
-                arena_printf(arena, "%s, but needs %.2f GB more on each GPU", text, missing / 1e9);
-    }
-    const JsonNode extrapolated = json_get(plan, "extrapolated_because");
-    for (int i = 0; i < json_size(&extrapolated); i++) {
-        const JsonNode reason = json_at(&extrapolated, i);
-        text = arena_printf(arena, "%s; %s%s", text, i == 0 ? "extrapolated: " : "",
-                            cJSON_GetStringValue(reason.item));
-    }
-    if (cJSON_IsTrue(noise.item))
-        text = arena_printf(arena, "%s; within the noise of the best", text);
-    return strncmp(text, "; ", 2) == 0 ? text + 2 : text;
-}
-
-static Status plan_row(cJSON *section, const JsonNode *plan, int number, Arena *arena) {
-    const JsonNode parallel = json_get(plan, "parallel");
-    TRY(json_expect_object(plan));
-    TRY(json_expect_object(&parallel));
-    cJSON *row = section_row(section);
-    row_number(row, number);
-    row_text(row, parallel_text(parallel.item, arena));
-    for (int i = 0; i < NUM_FIGURES; i++) {
-        double value;
-        TRY(number_at(plan, FIGURES[i].key, FIGURES[i].required, &value));
-        row_number(row, value);
-    }
-    row_text(row, reasons_text(plan, arena));
-    return status_ok();
-}
-
-static cJSON *plans_section(Document *document) {
-    static const DocumentColumn columns[] = {
-        {"rank", "#"},
-        {"plan", "plan"},
-        {"step_time_s", "step time"},
-        {"step_time_low_s", "80 % interval from"},
-        {"step_time_high_s", "to"},
-        {"tokens_per_s", "tokens/s"},
-        {"mfu_frac", "MFU"},
-        {"memory_device_bytes", "memory"},
-        {"fits_probability_frac", "fits with"},
-        {"usd_per_1e9_tokens", "USD per 1e9 tokens"},
-        {"joules_per_token", "J per token"},
-        {"loses_frac", "behind the best"},
-        {"why", "why"},
-    };
-    const SectionSpec spec = {
-        .id = "alternatives",
-        .title = "The plans and their step times",
-        .text = "Bars end at the step time, whiskers span its 80 % interval. Plans whose intervals "
-                "overlap may change places on the machine.",
-        .chart = "intervals",
-        SECTION_COLUMNS(columns),
-    };
-    return document_section(document, &spec);
 }
 
 static Status scatter_row(cJSON *section, const JsonNode *plan, Arena *arena) {
@@ -103,7 +17,7 @@ static Status scatter_row(cJSON *section, const JsonNode *plan, Arena *arena) {
                                        "memory_available_bytes", "joules_per_token",
                                        "usd_per_1e9_tokens"};
     cJSON *row = section_row(section);
-    row_text(row, parallel_text(parallel.item, arena));
+    row_text(row, parallel_describe(parallel.item, arena));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         double value;
         TRY(number_at(plan, keys[i], false, &value));
@@ -134,25 +48,10 @@ static cJSON *scatter_section(Document *document, bool frontier) {
     return document_section(document, &spec);
 }
 
-static void search_text(cJSON *section, const JsonNode *root, Arena *arena) {
-    const JsonNode search = json_get(root, "search"), optimal = json_get(&search, "optimal");
-    double considered, memory, bound, priced;
-    if (!json_is_present(&search)) return;
-    if (number_at(&search, "considered", true, &considered).code != STATUS_OK ||
-        number_at(&search, "pruned_by_memory", true, &memory).code != STATUS_OK ||
-        number_at(&search, "pruned_by_bound", true, &bound).code != STATUS_OK ||
-        number_at(&search, "priced", true, &priced).code != STATUS_OK)
-        return;
-    section_add_text(
-        section,
-        arena_printf(arena,
-                     "Searched were %.0f configurations: %.0f do not fit in memory, %.0f cannot be "
-                     "among the best by their lower bound, %.0f were priced%s.",
-                     considered, memory, bound, priced,
-                     cJSON_IsTrue(optimal.item)
-                         ? "; by this model of the machine nothing better was left out"
-                         : ""));
-    const char *space = said(&search, "space");
+static void search_said(cJSON *section, const JsonNode *root, Arena *arena) {
+    const JsonNode search = json_get(root, "search");
+    const char *text = search_text(root, arena), *space = said(&search, "space");
+    if (text) section_add_text(section, text);
     if (space) section_add_text(section, space);
 }
 
@@ -187,6 +86,15 @@ static Status switch_list(Document *document, const Answer *answer) {
     return status_ok();
 }
 
+static void extrapolated_said(cJSON *section, const JsonNode *plans, int num_plans, Arena *arena) {
+    const char *last = NULL;
+    for (int i = 0; i < num_plans; i++) {
+        const JsonNode plan = json_at(plans, i);
+        const char *text = plan_extrapolated(&plan, i + 1, &last, arena);
+        if (text) section_add_text(section, text);
+    }
+}
+
 // Better than the best, and less sure to fit.
 static Status riskier_list(Document *document, const Answer *answer, Arena *arena) {
     static const DocumentColumn columns[] = {
@@ -209,7 +117,7 @@ static Status riskier_list(Document *document, const Answer *answer, Arena *aren
     for (int i = 0; i < json_size(&plans); i++) {
         const JsonNode plan = json_at(&plans, i), parallel = json_get(&plan, "parallel");
         cJSON *row = section_row(section);
-        row_text(row, parallel_text(parallel.item, arena));
+        row_text(row, parallel_describe(parallel.item, arena));
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
             double value;
             TRY(number_at(&plan, keys[k], true, &value));
@@ -233,13 +141,13 @@ static Status miss_part(Document *document, const Answer *answer, Arena *arena) 
     const SectionSpec spec = {.id = "miss", .title = "Nothing fits", SECTION_COLUMNS(columns)};
     document_part(document, answer_title(answer, "Plans", arena), NULL);
     cJSON *section = document_section(document, &spec);
-    search_text(section, &answer->root, arena);
+    search_said(section, &answer->root, arena);
     if (!json_is_present(&miss)) return status_ok();
     double needed, missing;
     TRY(number_at(&miss, "memory_device_bytes", true, &needed));
     TRY(number_at(&miss, "missing_bytes", true, &missing));
     cJSON *row = section_row(section);
-    row_text(row, parallel_text(parallel.item, arena));
+    row_text(row, parallel_describe(parallel.item, arena));
     row_number(row, needed);
     row_number(row, missing);
     row_text(row, said(&miss, "would_fit"));
@@ -251,16 +159,14 @@ static Status plan_list(Document *document, const JsonNode *plans, const Answer 
     const JsonNode axes = json_get(&answer->root, "pareto");
     const int num_plans = json_size(plans);
     const int num_rows = num_plans < SECTION_MAX_ROWS ? num_plans : SECTION_MAX_ROWS;
+    cJSON *section;
     document_part(document, answer_title(answer, "Plans", arena), NULL);
-    cJSON *section = plans_section(document);
-    search_text(section, &answer->root, arena);
+    TRY(plans_table(document, plans, json_is_present(&axes), SECTION_MAX_ROWS, arena, &section));
+    extrapolated_said(section, plans, num_rows, arena);
+    search_said(section, &answer->root, arena);
     if (num_rows < num_plans)
         section_add_text(section, arena_printf(arena, "The first %d of %d plans are shown.",
                                                num_rows, num_plans));
-    for (int i = 0; i < num_rows; i++) {
-        const JsonNode plan = json_at(plans, i);
-        TRY(plan_row(section, &plan, i + 1, arena));
-    }
     TRY(riskier_list(document, answer, arena));
     TRY(switch_list(document, answer));
     if (num_rows < 2) return status_ok();
@@ -275,8 +181,7 @@ static Status plan_list(Document *document, const JsonNode *plans, const Answer 
 Status plans_sections(Document *document, const Answer *answer, Arena *arena) {
     if (answer->kind == ANSWER_ESTIMATE) {
         document_part(document, answer_title(answer, "An estimate", arena), NULL);
-        cJSON *section = plans_section(document);
-        return plan_row(section, &answer->root, 1, arena);
+        return estimate_table(document, &answer->root, arena);
     }
     const JsonNode plans = json_get(&answer->root, "plans");
     TRY(json_expect_array(&plans));

@@ -25,15 +25,18 @@ void report_estimate(const Scenario *scenario, const Plan *plan, const Estimate 
 // the closest miss and what would fit.
 void report_plans(const Scenario *scenario, const PlannerResult *result, FILE *stream);
 
+// The Pareto frontier: each plan that no other beats on all axes, fastest first.
+void report_frontier(const Scenario *scenario, const PlannerResult *result, FILE *stream);
+
 // A sentence by itself, wrapped.
 void report_line(const char *text, FILE *stream);
 
 // The best combinations with a strategy a layer, run by run, against one strategy throughout.
 void report_layers(const Scenario *scenario, const LayerResult *result, FILE *stream);
 
-// The exposed terms of an estimate, largest first, as shares of the step: "bubble 4.1 %, tp 3.0 %";
-// "nothing" where all are below one tenth of a per cent.
-const char *report_exposed(const Estimate *estimate, Arena *arena);
+// The exposed ones of NUM_TERMS terms of a step, largest first, as shares of the step: "bubble 4.1
+// %, tp 3.0 %"; "nothing" where all are below one tenth of a per cent.
+const char *report_exposed(const double *term_s, double step_time_s, Arena *arena);
 
 // "3.95 USD a GPU hour (list and date)": what the dollars of an answer rest on; NULL: no price.
 const char *report_price(const Estimate *estimate, Arena *arena);

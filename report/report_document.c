@@ -20,6 +20,8 @@ static void summaries_say(Document *document, const ReportContents *contents, Ar
     }
     for (int i = 0; i < contents->num_answers; i++) {
         const char *text = summary_of_answer(&contents->answers[i], contents->num_plans > 0, arena);
+        if (text && contents->answers[i].kind == ANSWER_COMPARISON)
+            text = arena_printf(arena, "Of the two that are compared: %s", text);
         if (text) document_say(document, text);
     }
 }

@@ -4,7 +4,6 @@
 #include "report/fit_text.h"
 #include "report/report.h"
 #include "report/units.h"
-#include "whatif/compare.h"
 
 #include <math.h>
 
@@ -140,7 +139,7 @@ static const char *best_text(const JsonNode *best, Arena *arena) {
     const JsonNode parallel = json_get(best, "parallel");
     if (number_at(best, "step_time_s", true, &step_s).code != STATUS_OK) return "";
     return arena_printf(arena, "The first plan, %s, takes %s a step. ",
-                        parallel_text(parallel.item, arena), units_seconds(step_s, step));
+                        parallel_describe(parallel.item, arena), units_seconds(step_s, step));
 }
 
 static const char *goodput_text(const JsonNode *root, Arena *arena) {
@@ -158,19 +157,6 @@ static const char *goodput_text(const JsonNode *root, Arena *arena) {
                         "With failures %.1f %% of the time is progress, with a checkpoint every "
                         "%.0f steps (%s) and %.0f spare nodes.",
                         share * 100, steps, units_span(interval_s, interval), spares);
-}
-
-static const char *comparison_text(const JsonNode *root, Arena *arena) {
-    double ratio;
-    const JsonNode noise = json_get(root, "within_noise");
-    const JsonNode a = json_get(root, "a"), b = json_get(root, "b");
-    if (number_at(root, "tokens_per_s_ratio", true, &ratio).code != STATUS_OK) return NULL;
-    return arena_printf(
-        arena, "Of the two that are compared, B trains %.2f %% %s tokens a second than A%s.%s",
-        fabs(ratio - 1) * 100, ratio < 1 ? "fewer" : "more",
-        cJSON_IsTrue(noise.item) ? ", which is within the noise" : "",
-        compare_misfit_text(!cJSON_IsFalse(json_get(&a, "fits").item),
-                            !cJSON_IsFalse(json_get(&b, "fits").item)));
 }
 
 // A figure of a point: of what was played, where it was; NAN where it has none or does not fit.
@@ -228,36 +214,11 @@ static const char *grid_text(const JsonNode *root, Arena *arena) {
     return text;
 }
 
-// The resource of which more saves most.
-static const char *sensitivity_text(const JsonNode *root, Arena *arena) {
-    const JsonNode sensitivity = json_get(root, "sensitivity");
-    const JsonNode base = json_get(&sensitivity, "base"), rows = json_get(&sensitivity, "rows");
-    double base_s, most = 0, factor = 1;
-    const char *name = NULL;
-    if (number_at(&base, "step_time_s", true, &base_s).code != STATUS_OK) return NULL;
-    for (int i = 0; i < json_size(&rows); i++) {
-        const JsonNode row = json_at(&rows, i), better = json_get(&row, "better");
-        const JsonNode resource = json_get(&row, "resource");
-        double step_s, more;
-        if (number_at(&better, "step_time_s", true, &step_s).code != STATUS_OK ||
-            number_at(&better, "factor", true, &more).code != STATUS_OK ||
-            !cJSON_IsString(resource.item) || 1 - step_s / base_s <= most)
-            continue;
-        most = 1 - step_s / base_s;
-        factor = more;
-        name = resource.item->valuestring;
-    }
-    if (!name) return "None of the resources that were changed limits the step.";
-    return arena_printf(
-        arena, "What limits the step is %s: made %.0f %% better, it saves %.1f %% of the step.",
-        name, fabs(factor - 1) * 100, most * 100);
-}
-
 const char *summary_of_answer(const Answer *answer, bool with_plan, Arena *arena) {
     if (answer->kind == ANSWER_GOODPUT) return goodput_text(&answer->root, arena);
-    if (answer->kind == ANSWER_COMPARISON) return comparison_text(&answer->root, arena);
+    if (answer->kind == ANSWER_COMPARISON) return compare_verdict(&answer->root, arena);
     if (answer->kind == ANSWER_GRID) return grid_text(&answer->root, arena);
-    if (answer->kind == ANSWER_SENSITIVITY) return sensitivity_text(&answer->root, arena);
+    if (answer->kind == ANSWER_SENSITIVITY) return sensitivity_limit_text(&answer->root, arena);
     if (answer->kind != ANSWER_PLANS) return NULL;
     const JsonNode plans = json_get(&answer->root, "plans");
     const JsonNode best = json_at(&plans, 0), second = json_at(&plans, 1);
@@ -274,7 +235,7 @@ const char *summary_of_answer(const Answer *answer, bool with_plan, Arena *arena
     if (json_is_present(&axes)) return first[0] ? first : NULL; // a trade, not a ranking
     return arena_printf(
         arena, "%sThe next one, %s, takes %.2f %% %s%s.", first,
-        parallel_text(parallel.item, arena), fabs(second_s / best_s - 1) * 100,
+        parallel_describe(parallel.item, arena), fabs(second_s / best_s - 1) * 100,
         second_s < best_s ? "less" : "more",
         cJSON_IsTrue(noise.item) ? ", which is within the noise: try both if you can" : "");
 }

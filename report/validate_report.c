@@ -117,7 +117,8 @@ static const char *breakdown_note(const ValidateCase *c, Arena *arena) {
     const Estimate *e = &c->estimate;
     units_percent(e->term_s[TERM_COMPUTE] / e->step_time_s, compute);
     const char *source = c->published->source;
-    return arena_printf(arena, "compute %s, exposed: %s%s%s%s", compute, report_exposed(e, arena),
+    return arena_printf(arena, "compute %s, exposed: %s%s%s%s", compute,
+                        report_exposed(e->term_s, e->step_time_s, arena),
                         e->fits ? "" : "; said not to fit", source ? "; " : "",
                         source ? source : "");
 }

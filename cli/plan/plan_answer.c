@@ -4,7 +4,6 @@
 
 #include "cli/command.h"
 #include "planner/space/space_text.h"
-#include "report/frontier_report.h"
 #include "report/lengths_report.h"
 #include "report/report.h"
 #include "report/rival_report.h"

@@ -15,20 +15,34 @@ cat >job.json <<'END'
 END
 answers 0 plan job.json --top 3 --json
 mv stdout plans.json
+COLUMNS=1000 answers 0 plan job.json --top 3
+mv stdout plans.txt
+answers 0 plan job.json --pareto --json
+mv stdout pareto.json
+answers 0 report pareto.json --format json
+mv stdout pareto-report.json
+COLUMNS=1000 answers 0 plan job.json --pareto
+mv stdout pareto.txt
 answers 0 whatif job.json --vary training.global_batch=32,64,128 --json
 mv stdout grid.json
 answers 0 estimate job.json --json
 mv stdout estimate.json
 cat >sensitivity.json <<'END'
-{"schema": 1, "sensitivity": {"base": {"step_time_s": 2}, "rows": [
-  {"resource": "compute", "better": {"factor": 1.2, "step_time_s": 1.8}, "worse": {"factor": 0.8, "step_time_s": 2.4}},
-  {"resource": "memory", "better": {"factor": 1.2, "step_time_s": 2}, "worse": {"factor": 0.8}}]}}
+{"schema": 1, "sensitivity": {"change_frac": 0.2, "limited_by": "compute", "base": {"step_time_s": 2}, "rows": [
+  {"resource": "compute", "saves_frac": 0.1, "costs_frac": 0.2,
+   "better": {"factor": 1.2, "step_time_s": 1.8}, "worse": {"factor": 0.8, "step_time_s": 2.4}},
+  {"resource": "memory", "saves_frac": 0, "costs_frac": null,
+   "better": {"factor": 1.2, "step_time_s": 2}, "worse": {"factor": 0.8}}]}}
 END
 answers 0 whatif job.json --goodput --json
 mv stdout goodput.json
+COLUMNS=1000 answers 0 whatif job.json --goodput
+mv stdout goodput.txt
 sed 's/"tp": 2/"tp": 4/' job.json >other-job.json
 answers 0 compare job.json other-job.json --json
 mv stdout comparison.json
+COLUMNS=500 answers 0 compare job.json other-job.json
+mv stdout comparison.txt
 simulation=
 if [ -x "${MESHWRIGHT_SIM-}" ]; then
     answers 0 simulate job.json --json
@@ -59,7 +73,7 @@ assert section["title"] == "Cost over price_usd_per_gpu_hour" and section["data"
 costs, limits = report["summary"]
 assert costs.startswith("Of 2 changes that were asked 2 fit. A billion tokens cost least, "), costs
 assert costs.endswith(" USD, with cluster.price_usd_per_gpu_hour 2."), costs
-assert limits == "What limits the step is compute: made 20 % better, it saves 10.0 % of the step.", limits
+assert limits == "Limited by compute: 20 % more saves 10.00 % of the step.", limits
 END
 answers 0 whatif job.json --vary cluster.price_usd_per_gpu_hour=2,4
 grep -q 'memory  *USD/1e9  plan$' stdout || fail "$(cat stdout)"
@@ -116,10 +130,17 @@ mv stdout estimate.out
 
 # The figures are those of the answers; the formats have the same cells.
 python3 - "${simulation:-none}" <<'END'
-import csv, json, sys
+import csv, json, re, sys
 
 report = json.load(open("all.json"))
 sections = {s["id"]: s for part in report["parts"] for s in part["sections"]}
+
+# Rows of a section as people read them.
+def table_of(name):
+    lines = open("all.md").read().split(f"\n### {sections[name]['title']}\n", 1)[1].split("\n### ")[0].splitlines()
+    rows = [line for line in lines if line.startswith("| ")][2:]
+    return [[cell.strip().replace("\\", "") for cell in row.strip("|").split(" | ")] for row in rows]
+
 need = ["figures", "layout", "waterfall", "parts", "memory", "timeline", "alternatives", "pareto",
         "whatif", "alternatives-2", "sensitivity", "goodput", "goodput-run", "goodput-basis",
         "compare-changes", "compare-step", "compare-memory", "compare-rates", "files", "assumptions",
@@ -147,24 +168,51 @@ gpus = sections["layout"]["data"]["gpus"]
 assert sorted(gpu[2] for gpu in gpus) == list(range(16)) and len({tuple(g[:2]) for g in gpus}) == 16
 plans = json.load(open("plans.json"))["plans"]
 assert column("alternatives", "step_time_s") == [plan["step_time_s"] for plan in plans]
+# The sentences of the report are those of the text; so are plans whose layers do not differ.
+said = open("plans.txt").read()
+for name, why in zip(column("alternatives", "plan"), column("alternatives", "why")):
+    assert f" {name} " in said and f" {why}\n" in said and "exposed: " in why, (name, why)
+searched = re.search(r"^Searched \d+ configurations: .*", said, re.M)[0]
+assert searched in sections["alternatives"]["text"], searched
+traded = json.load(open("pareto-report.json"))["parts"][0]["sections"][0]
+frontier = open("pareto.txt").read().splitlines()
+assert re.search(r"The frontier of step time, memory and energy: .*", traded["text"])[0].startswith(frontier[-2])
+assert [row[1] in line for row, line in zip(traded["rows"], frontier[3:])] == [True] * len(traded["rows"])
 assert column("whatif", "training.global_batch") == [32, 64, 128]
 assert column("sensitivity", "less_step_time_s") == [2.4, None]
+assert [row[1:3] for row in sections["sensitivity"]["rows"]] == [["-10.00 %", "+20.00 %"], ["+-0.00 %", "does not fit"]]
+assert "tornado" not in [c["key"] for c in sections["sensitivity"]["columns"]]
 
 goodput = json.load(open("goodput.json"))["goodput"]
-assert column("goodput-basis", "goodput_frac") == [goodput["goodput_frac"]]
-assert column("goodput-basis", "num_spare_nodes") == [goodput["spares"]["num_nodes"]]
+basis = [f"{what:16}{text}" for what, text in sections["goodput-basis"]["rows"]]
+assert basis == open("goodput.txt").read().splitlines()[3:-2], basis
+spares, inputs = goodput["spares"], goodput["inputs"]
+assert basis[0].startswith(f"failures        {inputs['failures_per_gpu_hour']:.3g} per GPU-hour: one in "), basis
+assert f" on {goodput['num_gpus']} GPUs, {100 * inputs['hardware_frac']:.0f} % of them take" in basis[0], basis
+best = next(i for i in goodput["intervals"] if i["num_steps"] == goodput["checkpoint_every_steps"])
+assert basis[3].startswith(f"checkpoint      every {best['num_steps']} steps, ") and basis[3].endswith(
+    f": {100 * best['formula_goodput_frac']:.2f} % of the time is progress, {100 * best['goodput_frac']:.2f}"
+    f" +- {100 * best['goodput_error_frac']:.2f} % played"), basis
+assert basis[5].startswith(f"spare nodes     {spares['best_num_nodes']} worth the price, for {goodput['num_nodes']} nodes"), basis
+waits = 100 * (1 - spares["available_frac"])
+assert f"with {spares['num_nodes'] or 'none'} the job waits {waits:.2f} % of the time" in basis[5], basis
 assert column("goodput", "goodput_frac") == [i["goodput_frac"] for i in goodput["intervals"]]
 assert near(sum(column("goodput-run", "time_s")), goodput["simulated"]["wall_s"])
 assert near(sum(column("goodput-run", "time_frac")), 1)
 comparison = json.load(open("comparison.json"))
 terms = comparison["terms"]
 steps, memory, rates = ("compare-step", "compare-memory", "compare-rates")
-assert [t["name"] for t in terms] == column(steps, "term") + column(memory, "term") + column(rates, "term")
-assert column(steps, "b_s") == [t["b"] for t in terms[:len(column(steps, "term"))]]
+shown = [t for t in terms if t["a"] or t["b"]]
+assert [t["name"] for t in shown] == column(steps, "term") + column(memory, "term") + column(rates, "term")
+assert [t["b"] for t in shown] == column(steps, "b_s") + column(memory, "b_bytes") + column(rates, "b_figure")
 assert near(sum(column(steps, "a_s")[:-1]), column(steps, "a_s")[-1])
 assert column(memory, "term")[-1] == "memory_available_bytes" and "usd_per_1e9_tokens" in column(rates, "term")
-assert ["parallel.tp", 2, 4] in sections["compare-changes"]["rows"]
-assert any("B trains" in said for said in report["summary"]), report["summary"]
+assert ["parallel.tp", "2", "4"] in sections["compare-changes"]["rows"]
+compared = re.sub(r" (0 ns|0 B|\+0\.0 %)(?=\s)", " 0", open("comparison.txt").read()).splitlines()
+assert compared[-1].startswith("B trains ") and "Of the two that are compared: " + compared[-1] in report["summary"]
+for name in (steps, memory, rates):  # the cells of the report are those of the text
+    for row in table_of(name):
+        assert any(line.split() == " ".join(row).split() for line in compared), (name, row)
 assert any("of the time is progress" in said for said in report["summary"]), report["summary"]
 runs = sections["timeline"]["data"]["runs"]
 assert len(runs) == (2 if sys.argv[1] != "none" else 1)

@@ -25,9 +25,11 @@ cat >"$temp/job.json" <<'END'
  "training": {"seq_len": 4096, "global_batch": 128, "precision": "bf16"}}
 END
 cat >"$temp/sensitivity.json" <<'END'
-{"schema": 1, "sensitivity": {"base": {"step_time_s": 2}, "rows": [
-  {"resource": "compute", "better": {"factor": 1.2, "step_time_s": 1.8}, "worse": {"factor": 0.8, "step_time_s": 2.4}},
-  {"resource": "memory", "better": {"factor": 1.2, "step_time_s": 2}, "worse": {"factor": 0.8}}]}}
+{"schema": 1, "sensitivity": {"change_frac": 0.2, "limited_by": "compute", "base": {"step_time_s": 2}, "rows": [
+  {"resource": "compute", "saves_frac": 0.1, "costs_frac": 0.2,
+   "better": {"factor": 1.2, "step_time_s": 1.8}, "worse": {"factor": 0.8, "step_time_s": 2.4}},
+  {"resource": "memory", "saves_frac": 0, "costs_frac": null,
+   "better": {"factor": 1.2, "step_time_s": 2}, "worse": {"factor": 0.8}}]}}
 END
 sed 's/"model"/"parallel": {"tp": 2, "pp": 4, "vpp": 2}, "model"/' "$temp/job.json" >"$temp/whole.json"
 answers 0 plan "$temp/job.json" --pareto --json

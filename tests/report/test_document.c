@@ -44,6 +44,12 @@ static void cells_read_by_their_column(void) {
         {"bandwidth_bytes_per_s", 4.5e11, "450 GB/s"},
         {"rank", 17, "17"},
         {"time_s", 0, "0"},
+        {"time_s", 7300, "2.03 h"},
+        {"difference_s", -0.0123, "-12.3 ms"},
+        {"difference_bytes", 2.5e9, "+2.50 GB"},
+        {"change_frac", 0.0151, "+1.5 %"},
+        {"a_figure", 0.4123, "0.412"},
+        {"a_figure", 121298.7, "121 k"},
     };
     Arena arena = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -51,6 +57,79 @@ static void cells_read_by_their_column(void) {
         CU_ASSERT_STRING_EQUAL(document_cell_text(cases[i].key, cell, &arena), cases[i].text);
         cJSON_Delete(cell);
     }
+    arena_free(&arena);
+}
+
+static const char *printed(const Document *document, Arena *arena) {
+    char *text = NULL;
+    size_t size = 0;
+    const Paper paper = {.stream = open_memstream(&text, &size), .width = 80};
+    document_print(document, &paper);
+    fclose(paper.stream);
+    const char *copy = arena_strdup(arena, text);
+    free(text);
+    return copy;
+}
+
+// Columns of the report alone and of the text alone; a sentence below a row, another below the
+// table, in which the rows of the next section go on; what is said first comes last. In the text
+// nothing is "0 ns", and what takes long stays in seconds.
+static void a_text_is_made_of_the_sections(void) {
+    static const DocumentColumn columns[] = {{"name", "name"},
+                                             {"time_s", "time"},
+                                             {"share_frac", "share"},
+                                             {"bar", "bar"},
+                                             {"note", "note"}};
+    static const double times_s[] = {0, 7300};
+    Arena arena = {0};
+    Document document = document_new("A title");
+    document_say(&document, "In short.");
+    document_part(&document, "A part", "Of the report.");
+    for (int i = 0; i < 3; i++) {
+        const SectionSpec spec = {.id = "times",
+                                  .title = "Times",
+                                  .in_text = i < 2 ? "lr-L1n" : NULL,
+                                  .goes_on = i == 1,
+                                  SECTION_COLUMNS(columns)};
+        cJSON *section = document_section(&document, &spec);
+        if (i == 0) section_say(section, "Below.");
+        cJSON *row = section_row(section);
+        row_text(row, i == 0 ? "first" : "second");
+        row_number(row, times_s[i % 2]);
+        row_number(row, 0.5);
+        row_text(row, "##");
+        row_text(row, i == 0 ? "why" : "");
+    }
+    CU_ASSERT_STRING_EQUAL(printed(&document, &arena), "\n"
+                                                       "name      time  bar\n"
+                                                       "first     0 ns  ##\n"
+                                                       "        why\n"
+                                                       "second  7300 s  ##\n"
+                                                       "\n"
+                                                       "Below.\n"
+                                                       "\n"
+                                                       "In short.\n");
+    CU_ASSERT_PTR_NOT_NULL(strstr(written(&document, FORMAT_MD, &arena),
+                                  "Below.\n\n"
+                                  "| name | time | share | note |\n| --- | --- | --- | --- |\n"
+                                  "| first | 0 | 50.0 % | why |\n\n"));
+    CU_ASSERT_PTR_NULL(strstr(written(&document, FORMAT_JSON, &arena), "in_text"));
+    cJSON_Delete(document.root);
+    arena_free(&arena);
+}
+
+static void a_list_is_a_line_a_row(void) {
+    static const DocumentColumn columns[] = {{"what", "what"}, {"text", "figures"}};
+    const SectionSpec spec = {
+        .id = "basis", .title = "Basis", .in_text = "*", SECTION_COLUMNS(columns)};
+    Arena arena = {0};
+    Document document = document_new("A title");
+    document_part(&document, "A part", NULL);
+    cJSON *row = section_row(document_section(&document, &spec));
+    row_text(row, "restart");
+    row_text(row, "10 min");
+    CU_ASSERT_STRING_EQUAL(printed(&document, &arena), "\nrestart         10 min\n");
+    cJSON_Delete(document.root);
     arena_free(&arena);
 }
 
@@ -128,7 +207,7 @@ static void plans_have_one_name(void) {
         if (status.code == STATUS_OK) status = plan_resolve(&scenario, &arena, &plan);
         CU_ASSERT_STRING_EQUAL_FATAL(status.code == STATUS_OK ? "" : status.text, "");
         cJSON *parallel = plan_to_json(&plan);
-        CU_ASSERT_STRING_EQUAL(parallel_text(parallel, &arena), plan_describe(&plan, &arena));
+        CU_ASSERT_STRING_EQUAL(parallel_describe(parallel, &arena), plan_describe(&plan, &arena));
         cJSON_Delete(parallel);
         arena_free(&arena);
     }
@@ -136,6 +215,8 @@ static void plans_have_one_name(void) {
 
 CU_TestInfo document_tests[] = {
     {"cells_read_by_their_column", cells_read_by_their_column},
+    {"a_text_is_made_of_the_sections", a_text_is_made_of_the_sections},
+    {"a_list_is_a_line_a_row", a_list_is_a_line_a_row},
     {"a_second_section_gets_a_number", a_second_section_gets_a_number},
     {"texts_are_no_markup", texts_are_no_markup},
     {"texts_are_no_formulas", texts_are_no_formulas},

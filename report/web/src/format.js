@@ -1,5 +1,5 @@
 // Quantities as people read them, by the unit that a column's key ends with. The same rules as
-// document_cell_text in report/document.c.
+// document_cell_text in report/document_cell.c.
 
 const plain = (value) => {
   const size = Math.abs(value);
@@ -46,10 +46,12 @@ const RULES = [
   [/_bytes$/, bytes],
   [/_per_s(_per_gpu)?$/, count],
   [/_s$/, span],
+  [/^change_frac$/, (value) => `${value < 0 ? "" : "+"}${percent(value)}`],
   [/_frac$/, percent],
   [/usd_per_1e9_tokens$/, (value) => `${plain(value)} USD`],
   [/joules_per_token$/, (value) => `${plain(value)} J`],
   [/_tokens$/, plain],
+  [/_figure$/, (value) => (value >= 1000 ? count(value) : plain(value))],
 ];
 
 // A cell of a column as text.
@@ -57,6 +59,7 @@ export function cellText(key, cell) {
   if (cell === null || cell === undefined) return "";
   if (typeof cell !== "number") return String(cell);
   if (cell === 0) return "0";
+  if (key.startsWith("difference")) return `${cell < 0 ? "-" : "+"}${cellText(key.slice(10), Math.abs(cell))}`;
   const rule = RULES.find(([pattern]) => pattern.test(key));
   return rule ? rule[1](cell) : String(Number(cell.toPrecision(6)));
 }
