@@ -110,6 +110,7 @@ static const JsonField DEFAULTS_FIELDS[] = {
     SWITCH(defaults, cross_entropy_fused),
     REQUIRED("grad_reduce_precision"),
     INTEGER(defaults, default_zero_stage, 0, 3),
+    SWITCH(defaults, sequence_parallel),
 };
 
 // The sections of a file. All that they state needs an entry in `sources`.
