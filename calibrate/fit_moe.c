@@ -21,9 +21,9 @@ enum {
 };
 
 static const FitParameter PARAMETERS[NUM_PARAMETERS] = {
-    {"launch_s", 20e-6, 0.5e-6, 500e-6, true}, {"pair_s", 0.5e-9, 0.01e-9, 100e-9, true},
+    {"launch_s", 20e-6, 0.5e-6, 500e-6, true}, {"pair_s", 0.5e-9, 0.01e-9, 1e-6, true},
     {"expert_s", 5e-9, 0.1e-9, 1e-6, true},    {"local_expert_s", 20e-9, 0.1e-9, 2e-6, true},
-    {"token_passes", 2, 0.05, 100, true},      {"row_passes", 1, 0.05, 50, true},
+    {"token_passes", 2, 0.05, 1000, true},     {"row_passes", 1, 0.05, 50, true},
     {"inner_passes", 1, 0.05, 50, true},       {"max_frac", 0.7, 0.05, 1, true},
     {"half_rows", 20, 1, 500, true},           {"half_k", 200, 10, 5000, true},
     {"tail_frac", 0.5, 0, 1, false},           {"memory_frac", 0.8, 0.1, 1, true},
