@@ -21,9 +21,9 @@ enum {
 };
 
 static const FitParameter PARAMETERS[NUM_PARAMETERS] = {
-    {"launch_s", 20e-6, 0.5e-6, 500e-6, true}, {"pair_s", 0.5e-9, 0.01e-9, 100e-9, true},
+    {"launch_s", 20e-6, 0.5e-6, 500e-6, true}, {"pair_s", 0.5e-9, 0.01e-9, 1e-6, true},
     {"expert_s", 5e-9, 0.1e-9, 1e-6, true},    {"local_expert_s", 20e-9, 0.1e-9, 2e-6, true},
-    {"token_passes", 2, 0.05, 100, true},      {"row_passes", 1, 0.05, 50, true},
+    {"token_passes", 2, 0.05, 1000, true},     {"row_passes", 1, 0.05, 50, true},
     {"inner_passes", 1, 0.05, 50, true},       {"max_frac", 0.7, 0.05, 1, true},
     {"half_rows", 20, 1, 500, true},           {"half_k", 200, 10, 5000, true},
     {"tail_frac", 0.5, 0, 1, false},           {"memory_frac", 0.8, 0.1, 1, true},
@@ -232,7 +232,8 @@ static KernelRows kernel_rows(const TableRows *t, const MoeKernel *kernel, int i
 }
 
 // Products at the peak; the work are the weights of all experts on the rank and the routed rows in
-// memory, too.
+// memory, too, and one pass over those of other ranks: Triton's kernels of 128 x 128 blocks sort
+// and quantize all.
 static Status limits_check(const KernelTable *table, const KernelRows *kernels, int num_kernels,
                            const double *latency_s, Arena *arena) {
     KernelLimits limits = kernel_limits_new(table, arena);
@@ -242,7 +243,8 @@ static Status limits_check(const KernelTable *table, const KernelRows *kernels, 
             const MoeShape *shape = row_shape(k, i);
             double experts = shape->routing.num_experts / shape->routing.num_ranks;
             double weights = 3 * experts * shape->inter_size;
-            double bytes = 2 * shape->hidden_size * (weights + 4 * k->loads[i].num_rows);
+            double routed = shape->routing.num_tokens * shape->routing.topk;
+            double bytes = 2 * shape->hidden_size * (weights + 4 * k->loads[i].num_rows + routed);
             double least_s = kernel_moe_least_s(k->gpu, &k->kernel, shape, &k->loads[i]);
             limits.least_s[k->rows[i]] = least_s;
             limits.work_s[k->rows[i]] = least_s + bytes / k->gpu->memory_bandwidth_bytes_per_s;

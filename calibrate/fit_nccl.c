@@ -218,8 +218,8 @@ Status nccl_fit(const KernelTable *table, const double *latency_s, const Gpu *gp
             fitted_s[c.rows[i]] = nccl_curve_s(&curves[k], rows[c.rows[i]].bytes);
         out->num_groups += c.num_sizes;
     }
-    out->section =
-        nccl_kernels_to_json(&(NcclKernels){num_curves, curves, found ? link.name : NULL});
+    out->section = nccl_kernels_to_json(
+        &(NcclKernels){num_curves, curves, found ? link.name : NULL, found && link.switched});
     out->fitted_s = fitted_s;
     out->left_out = fit_score(n, left_out_s, latency_s);
     out->all = fit_score(n, fitted_s, latency_s);

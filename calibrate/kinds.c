@@ -5,6 +5,7 @@
 #include "calibrate/fit_gemm.h"
 #include "calibrate/fit_moe.h"
 #include "calibrate/fit_nccl.h"
+#include "calibrate/known_formats.h"
 
 #include <string.h>
 
@@ -90,6 +91,7 @@ Status kind_fit_file(const Kind *kind, const char *path, const char *backward, c
     double *latency_s;
     *out = (KindFit){0};
     TRY(table_load(kind, path, backward, arena, &table));
+    out->num_skipped = known_formats_keep(kind, &table, arena, &out->skipped);
     TRY(kernel_table_latency_s(&table, arena, &latency_s));
     int num_shapes = kernel_table_num_shapes(&table, kind->columns);
     out->too_few = num_shapes < kind->min_shapes;

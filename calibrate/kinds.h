@@ -21,6 +21,8 @@ typedef struct {
     FitScore all;           // of all rows with the final fit
     const double *fitted_s; // [num_rows], predictions of all rows with the final fit
     bool too_few;           // refused because of min_shapes alone
+    int num_skipped;        // rows of formats that are not modelled (calibrate/known_formats.h)
+    const char *skipped;    // what is said of them; NULL: there are none
 } KindFit;
 
 // The edges of one row's dimensions, by their columns.
@@ -58,7 +60,7 @@ const Kind *kind_find(const char *name);
 const char *const *kind_names(Arena *arena);
 
 // Loads a table and, where backward is not NULL, its backward products (calibrate/backward_rows.h);
-// checks columns, latencies, number of shapes and that rows of one shape agree, fits, and checks
-// that no row contradicts the fit.
+// leaves out rows of formats that are not modelled; checks columns, latencies, number of shapes and
+// that rows of one shape agree, fits, and checks that no row contradicts the fit.
 Status kind_fit_file(const Kind *kind, const char *path, const char *backward, const Gpu *gpu,
                      Arena *arena, int *num_rows, KindFit *out);

@@ -1,33 +1,14 @@
 #include "calibrate/unpriced.h"
 
-#include "calibrate/fit_nccl.h"
-#include "costmodel/kernel/kernel_gemm.h"
+#include "calibrate/known_formats.h"
 
 #include <string.h>
 
-// The columns that hold one of some names.
-static const struct {
-    const char *column;
-    const char *const *names;
-} CHOICES[] = {
-    {"gemm_dtype", GEMM_DTYPE_NAMES},
-    {"moe_dtype", MOE_DTYPE_NAMES},
-    {"attn_dtype", ATTENTION_DTYPE_NAMES},
-    {"kv_cache_dtype", ATTENTION_DTYPE_NAMES},
-    {"op_name", NCCL_OP_NAMES},
-    {"nccl_dtype", NCCL_ELEMENT_NAMES},
-};
-
-static bool column_of_kind(const Kind *kind, const char *column) {
-    for (int i = 0; kind->columns[i]; i++)
-        if (strcmp(kind->columns[i], column) == 0) return true;
-    return false;
-}
-
 const char *unpriced_reason(const Kind *kind, const KernelTable *table, int row, Arena *arena) {
-    for (size_t i = 0; i < sizeof CHOICES / sizeof *CHOICES; i++) {
-        const char *column = CHOICES[i].column, *const *names = CHOICES[i].names;
-        if (!column_of_kind(kind, column)) continue;
+    for (int i = 0; kind->columns[i]; i++) {
+        const char *column = kind->columns[i], *const *names = known_formats(kind, column);
+        if (strcmp(column, "op_name") == 0) names = NCCL_OP_NAMES;
+        if (!names) continue;
         if (kernel_table_choices(table, column, names, arena)[row] >= 0) continue;
         const char *list = names[0];
         for (int n = 1; names[n]; n++) list = arena_printf(arena, "%s, %s", list, names[n]);

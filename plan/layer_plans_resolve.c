@@ -89,8 +89,7 @@ static Status recompute_resolve(Entry *e) {
 static void options_resolve(Entry *e) {
     const LayerOverride *entry = e->entry;
     Plan *own = &e->own;
-    if (entry->tp != ABSENT)
-        own->sequence_parallel = value_or(e->scenario->parallel.sequence_parallel, own->tp > 1);
+    if (entry->tp != ABSENT) own->sequence_parallel = plan_splits_sequence(e->scenario, own->tp);
     own->sequence_parallel = value_or(entry->sequence_parallel, own->sequence_parallel);
     own->cp_method = (CpMethod)value_or(entry->cp_method, (int)own->cp_method);
     own->zero_stage = value_or(entry->zero_stage, own->zero_stage);

@@ -285,9 +285,14 @@ void plan_set_zero_level(Plan *plan, int level) {
     if (level >= ZERO_LEVEL_KEPT) plan->reshard_after_forward = level == ZERO_LEVEL_RESHARDED;
 }
 
+bool plan_splits_sequence(const Scenario *scenario, int tp) {
+    return value_or(scenario->parallel.sequence_parallel,
+                    tp > 1 && scenario->execution.stack.defaults.sequence_parallel);
+}
+
 static void options_resolve(const Scenario *scenario, Plan *plan) {
     const ParallelSpec *spec = &scenario->parallel;
-    plan->sequence_parallel = value_or(spec->sequence_parallel, plan->tp > 1);
+    plan->sequence_parallel = plan_splits_sequence(scenario, plan->tp);
     plan->zero_stage = plan_zero_stage(scenario, plan->dp, plan->cp);
     plan->zero_group = plan_zero_group(scenario, plan->dp, plan->cp);
     plan->reshard_after_forward = value_or(spec->reshard_after_forward, true);

@@ -166,6 +166,9 @@ const PlanChunk *plan_dual_chunks(const PlanChunk *stages, int pp, Arena *arena)
 // 0 with stack.selective_per_operator.
 int plan_default_modules(const Scenario *scenario);
 
+// Whether sequence parallelism is on: as stated, else where tp > 1 and the stack has it on.
+bool plan_splits_sequence(const Scenario *scenario, int tp);
+
 // The plan as the complete `parallel` object of an answer. The caller owns the tree.
 cJSON *plan_to_json(const Plan *plan);
 

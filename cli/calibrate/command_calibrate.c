@@ -103,6 +103,7 @@ static Status fit_print_json(const ProfileFit *fit, const Gpu *gpu, double susta
         cJSON *object = cJSON_CreateObject();
         cJSON_AddStringToObject(object, "kind", kind->kind->name);
         json_add_number(object, "num_rows", kind->num_rows);
+        json_add_number(object, "num_skipped", kind->fit.num_skipped);
         json_add_number(object, "num_groups", kind->fit.num_groups);
         cJSON_AddItemToObject(object, "left_out", score_to_json(&kind->fit.left_out));
         cJSON_AddItemToObject(object, "all", score_to_json(&kind->fit.all));
@@ -219,6 +220,8 @@ static Status kernels_answer(const CalibrateOptions *options, Arena *arena) {
     Status status = options->output ? json_save(fit.tree, options->output) : status_ok();
     cJSON_Delete(fit.tree);
     TRY(status);
+    for (int i = 0; i < fit.num_kinds; i++)
+        if (fit.kinds[i].fit.skipped) shown_line(stderr, "left out: %s", fit.kinds[i].fit.skipped);
     for (int i = 0; i < fit.num_few; i++) shown_line(stderr, "left out: %s", fit.few[i]);
     if (fit.kept && !only)
         shown_line(stderr, "kept: %s from %s; no tables for them", fit.kept, options->output);

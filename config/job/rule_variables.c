@@ -11,9 +11,9 @@
 static_assert(NUM_RULE_VARIABLES <= 128, "a RuleSet holds 128");
 
 const char *const RULE_SWITCH_NAMES[] = {"false", "true", NULL};
-const char *const RULE_ARCHITECTURE_NAMES[] = {"volta",     "ampere", "ada",   "hopper",
-                                               "blackwell", "cdna2",  "cdna3", "cdna4",
-                                               "cpu",       "other",  NULL};
+const char *const RULE_ARCHITECTURE_NAMES[] = {"volta",     "ampere",        "ada",   "hopper",
+                                               "blackwell", "blackwell-rtx", "cdna2", "cdna3",
+                                               "cdna4",     "cpu",           "other", NULL};
 const char *const RULE_POSITION_NAMES[] = {"rope", "learned", "alibi", "none", NULL};
 const char *const RULE_NORM_NAMES[] = {"rmsnorm", "layernorm", NULL};
 const char *const RULE_ACTIVATION_NAMES[] = {"unstated", "silu",  "gelu", "relu",

@@ -98,6 +98,7 @@ Status nccl_kernels_read(const JsonNode *node, Arena *arena, NcclKernels *out) {
                               curves[i].num_gpus);
         TRY(curve_check(&item, &curves[i], read.link ? &link : NULL));
     }
+    read.switched = read.link && link.switched;
     read.num_curves = num_curves;
     read.curves = curves;
     *out = read;
@@ -132,7 +133,7 @@ NcclKernels nccl_kernels_rising(const NcclKernels *kernels, Arena *arena) {
         curves[i].seconds =
             seconds_rising(&kernels->curves[i], same ? &curves[i - 1] : NULL, arena);
     }
-    return (NcclKernels){kernels->num_curves, curves, kernels->link};
+    return (NcclKernels){kernels->num_curves, curves, kernels->link, kernels->switched};
 }
 
 static cJSON *curve_to_json(const NcclCurve *curve) {

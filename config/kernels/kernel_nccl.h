@@ -37,6 +37,7 @@ typedef struct {
     int num_curves;
     const NcclCurve *curves; // [num_curves]; of one op and dtype with rising num_gpus
     const char *link;        // they were measured on (hw-profiles/links); NULL where unknown
+    bool switched;           // that link
 } NcclKernels;
 
 // Share of the buffer that each rank sends: all-reduce twice.

@@ -107,10 +107,9 @@ static const JsonField TRAINING_FIELDS[] = {
 
 static const JsonField DEFAULTS_FIELDS[] = {
 #include "config/software/techniques.def"
-    SWITCH(defaults, compile),
-    SWITCH(defaults, cross_entropy_fused),
-    REQUIRED("grad_reduce_precision"),
-    INTEGER(defaults, default_zero_stage, 0, 3),
+    SWITCH(defaults, compile),           SWITCH(defaults, cross_entropy_fused),
+    REQUIRED("grad_reduce_precision"),   INTEGER(defaults, default_zero_stage, 0, 3),
+    SWITCH(defaults, sequence_parallel),
 };
 
 // The sections of a file. All that they state needs an entry in `sources`.

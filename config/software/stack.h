@@ -130,6 +130,7 @@ typedef struct {
     bool cross_entropy_fused;
     int grad_reduce_precision; // index into PRECISION_NAMES: fp32 or bf16
     int default_zero_stage;    // 0-3
+    bool sequence_parallel;    // where tp > 1
 } StackDefaults;
 
 typedef struct {

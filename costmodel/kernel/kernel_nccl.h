@@ -8,8 +8,10 @@
 //           w(a)))
 //         w = 1 - 1/n: the share of the buffer that a rank sends and receives; s: the share of t(b)
 //         above its smallest message. A latency grows with the hops, inside a node a chain, the
-//         rest with the bytes on the wire. Beyond them the nearest curve with its latency grown
-//         by the hops and its rest by w.
+//         rest with the bytes on the wire. Where t(b) / t(a) is more than both explain, a slower
+//         path lies between a and b (other sockets, a host without peer-to-peer copies), nobody
+//         measured where: that factor goes as a power of n. Beyond them the nearest curve with its
+//         latency grown by the hops and its rest by w, over switches by w^0.4.
 // Source: Patarasuk and Yuan, J. Parallel Distrib. Comput. 69(2), 2009 (bytes on the wire); NCCL
 //         tests, PERFORMANCE.md. Checked on all-reduce of 2 to 8 A100 (vTrain project's tables).
 // Limits: one node or NVLink domain; no other traffic.

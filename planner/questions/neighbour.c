@@ -50,7 +50,7 @@ static const char *number_text(Walk *w, const Plan *changed, const Number *numbe
 static void plan_visit(Walk *w, Plan *plan, const char *change) {
     const Scenario *scenario = w->scenario;
     plan->sequence_parallel = w->plan->sequence_parallel && plan->tp > 1;
-    if (w->plan->tp == 1) plan->sequence_parallel = plan->tp > 1;
+    if (w->plan->tp == 1) plan->sequence_parallel = plan_splits_sequence(scenario, plan->tp);
     if (plan->dp * plan->cp != w->plan->dp * w->plan->cp)
         plan->zero_group = plan_zero_group(scenario, plan->dp, plan->cp);
     plan->num_chunks = plan->pp * plan->vpp;

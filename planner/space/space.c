@@ -2,7 +2,6 @@
 
 #include "plan/plan_orders.h"
 #include "plan/rule_values.h"
-#include "planner/space/space_layouts.h"
 #include "planner/space/space_rules.h"
 #include "planner/stages/balance.h"
 
@@ -45,7 +44,7 @@ static Plan base_plan(const Scenario *scenario, const SpaceSplit *split) {
         .dp = split->dp,
         .ep = split->ep,
         .etp = split->etp,
-        .sequence_parallel = layout_splits_sequence(scenario, split->tp),
+        .sequence_parallel = plan_splits_sequence(scenario, split->tp),
         .zero_group = plan_zero_group(scenario, split->dp, split->cp),
         .reshard_after_forward = spec->reshard_after_forward != 0,
         .recompute_layers = spec->recompute_layers,

@@ -12,7 +12,7 @@
 //   micro_batch  at most SPACE_MAX_MICRO_BATCH sequences
 //   vpp          up to SPACE_MAX_UNEVEN_VPP any; above, those that split the layers evenly
 //   splits       of dual pipelines the default one; any_split says which of others
-//   sequence_parallel  on where tp > 1
+//   sequence_parallel  as the stack has it where tp > 1
 //   reshard_after_forward  both at ZeRO 3 of FSDP (stack_keeps_gathered); where that shards
 //                parameter by parameter, ZeRO 2 is the one that keeps; else on
 //   order        tp-cp-ep-pp-dp beside the default at cp 1 only

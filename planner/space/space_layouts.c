@@ -1,4 +1,4 @@
-#include "planner/space/space_layouts.h"
+#include "planner/space/space.h"
 
 #include "config/model/model_front.h"
 #include "planner/space/space_rules.h"
@@ -113,11 +113,6 @@ static bool pp_is_open(const SplitList *list, int pp) {
     return pp == 1 || !has_encoder(&list->scenario->model);
 }
 
-bool layout_splits_sequence(const Scenario *scenario, int tp) {
-    const int given = scenario->parallel.sequence_parallel;
-    return given == ABSENT ? tp > 1 : given;
-}
-
 static void add_replicas(SplitList *list, int replicas) {
     const Scenario *scenario = list->scenario;
     Plan *plan = &list->plan;
@@ -148,7 +143,7 @@ void space_build(const Scenario *scenario, Arena *arena, Space *out) {
     for (int tp = 1; tp <= num_gpus; tp++) {
         if (num_gpus % tp != 0 || !tp_is_open(list, tp)) continue;
         list->plan.tp = tp;
-        list->plan.sequence_parallel = layout_splits_sequence(scenario, tp);
+        list->plan.sequence_parallel = plan_splits_sequence(scenario, tp);
         if (!rule_levels_enter(&list->rules, scenario, &list->plan, RULE_GROUP_TP)) continue;
         for (int pp = 1; pp <= num_gpus / tp && pp <= most_pp; pp++) {
             if (num_gpus / tp % pp != 0 || !pp_is_open(list, pp)) continue;

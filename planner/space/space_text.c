@@ -39,9 +39,17 @@ static const char *splits_text(const Scenario *scenario, const SearchStats *stat
 
 // --- What no plan of the space has, though a scenario may state it
 
-static bool splits_no_sequence(const Scenario *scenario) {
+static bool sequence_is_open(const Scenario *scenario) {
     const ParallelSpec *spec = &scenario->parallel;
     return spec->sequence_parallel == ABSENT && spec->tp != 1 && scenario->cluster.num_gpus > 1;
+}
+
+static bool splits_no_sequence(const Scenario *scenario) {
+    return sequence_is_open(scenario) && scenario->execution.stack.defaults.sequence_parallel;
+}
+
+static bool splits_sequence(const Scenario *scenario) {
+    return sequence_is_open(scenario) && !scenario->execution.stack.defaults.sequence_parallel;
 }
 
 static bool spreads_vocabulary(const Scenario *scenario) {
@@ -89,6 +97,7 @@ static const struct {
     const char *text; // with the key of `parallel` that states it
 } LEFT_OUT[] = {
     {splits_no_sequence, "sequence_parallel false"},
+    {splits_sequence, "sequence_parallel true"},
     {spreads_vocabulary, "vocab_parallel"},
     {keeps_gathered, "reshard_after_forward false"},
     {chooses_modules, "other recompute_modules"},

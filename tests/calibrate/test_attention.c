@@ -243,9 +243,6 @@ static void bad_rows_are_refused(void) {
     Arena arena = {0};
     Gpu gpu = gpu_named("h100-sxm-80g", &arena), a100 = gpu_named("a100-sxm-80g", &arena);
     Csv csv = context_csv(&gpu, 1, &arena);
-    csv_add(&csv, "bfloat16,int4,1,16,8,2,128,0,0.02\n");
-    assert_refused("context_attention", &csv, &gpu, "kv_cache_dtype: \"int4\"; expected one of");
-    csv = context_csv(&gpu, 1, &arena);
     csv_add(&csv, "bfloat16,fp8,1,16,2,8,128,0,0.02\n");
     assert_refused("context_attention", &csv, &gpu,
                    "num_key_value_heads: 8; expected at most num_heads 2");

@@ -120,7 +120,6 @@ static void rows_that_are_no_layer_are_refused(void) {
     } CASES[] = {
         {"bfloat16,made_up,1,1024,1024,8,64,1,1,zipf,1\n",
          "distribution: \"zipf\"; expected balanced or power_law_A"},
-        {"bfloat17,made_up,1,1024,1024,8,64,1,1,balanced,1\n", "moe_dtype: \"bfloat17\""},
         {"bfloat16,made_up,1,1024,1024,65,64,1,1,balanced,1\n", "topk"},
         {"bfloat16,made_up,1,1024,1024,8,64,1,3,balanced,1\n",
          "moe_ep_size: 3 does not divide num_experts 64"},

@@ -116,7 +116,6 @@ static void tables_that_cannot_be_are_refused(void) {
     } CASES[] = {
         {0.01, "", "the bandwidth of nvlink4"},
         {1, "broadcast,half,8,1024,0.01\n", "op_name: \"broadcast\"; expected one of all_gather"},
-        {1, "all_gather,complex,8,1024,0.01\n", "nccl_dtype: \"complex\"; expected one of half"},
         {1, "all_reduce,half,4,1024,0.01\n", "message_size: 1 sizes of all_reduce on 4 GPUs"},
         {1, "all_reduce,half,1,1024,0.01\n", "num_gpus"},
     };

@@ -141,9 +141,29 @@ unknown() {
     cell "$1" int5
     refused "row 9: $1: \"int5\"; expected one of $2"
 }
+# unmodelled COLUMN KNOWN: rows of a format of a later release are counted, named and left out; a table
+# of nothing else is refused, and so is a row that names none.
+unmodelled() {
+    rows=$(($(wc -l <good.csv) - 1))
+    cell "$1" int5
+    rm -f new.json
+    "$MESHWRIGHT" calibrate --kernels measured --gpu h100-sxm-80g --kind "$kind" -o new.json \
+        >stdout 2>stderr || fail "$kind: $(cat stderr)"
+    said="left out: measured/$kind.csv: 1 of $rows rows in formats that are not modelled: $1 int5 (1); known are $2"
+    [ "$(cat stderr)" = "$said" ] || fail "$kind: \"$(cat stderr)\"; expected: $said"
+    grep -qE "^$kind +$((rows - 1)) " stdout || fail "$kind: $(cat stdout)"
+    rm new.json
+    cell "$1" ''
+    refused "row 9: $1: \"\"; expected one of $2"
+    awk -F, -v OFS=, -v name="$1" '
+        NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) column = i }
+        NR > 1 { $column = "int5" }
+        { print }' good.csv >"measured/$kind.csv"
+    refused "row 2: $1: \"int5\"; expected one of $2"
+}
 kind=gemm
 table $kind >good.csv
-unknown gemm_dtype 'bfloat16, fp8, fp8_block, nvfp4'
+unmodelled gemm_dtype 'bfloat16, fp8, fp8_block, nvfp4'
 cell gemm_dtype nvfp4
 refused 'row 9: gemm_dtype: h100-sxm-80g has no nvfp4 units'
 # The last row is m 256, n and k 8192: 34.7 us at 989 TFLOP/s.
@@ -182,7 +202,7 @@ rm $backward
 
 kind=moe
 table $kind >good.csv
-unknown moe_dtype 'bfloat16, fp8, fp8_block, nvfp4'
+unmodelled moe_dtype 'bfloat16, fp8, fp8_block, nvfp4'
 cell kernel_source ''
 refused 'row 9: kernel_source: ""; expected a name'
 cell kernel_source other
@@ -197,7 +217,7 @@ refused 'row 9: moe_ep_size: 3 does not divide num_experts 8'
 kind=nccl
 table $kind >good.csv
 unknown op_name 'all_gather, all_reduce, alltoall, reduce_scatter'
-unknown nccl_dtype 'half, bfloat16, float, int8'
+unmodelled nccl_dtype 'half, bfloat16, float, int8'
 cp good.csv measured/nccl.csv
 "$MESHWRIGHT" calibrate --kernels measured --gpu h100-sxm-80g --kind nccl >stdout
 # NVLink 4 adds in the switch: 67,108,864 elements of 2 bytes at 450 GB/s take 298 us.
@@ -208,11 +228,11 @@ refused 'row 2: latency_ms: 10.0102 ms; expected at most 4.005 ms, a hundred tim
 
 for kind in context_attention generation_attention context_mla generation_mla; do
     table $kind >good.csv
-    unknown kv_cache_dtype 'bfloat16, fp8'
+    unmodelled kv_cache_dtype 'bfloat16, fp8'
 done
 for kind in context_attention generation_attention; do
     table $kind >good.csv
-    unknown attn_dtype 'bfloat16, fp8'
+    unmodelled attn_dtype 'bfloat16, fp8'
     cell num_key_value_heads 99
     refused 'row 9: num_key_value_heads: 99; expected at most num_heads 2'
     cell head_dim 96

@@ -89,7 +89,7 @@ answers 0 kernel --gpu profiles/heir.json --kind gemm shape.csv
 [ "$(cat stderr)" = 'heir: inherits the kernels of h100-sxm-80g (kernels_of in profiles/heir.json), scaled by its own peaks, memory, caches and SMs as estimate does it' ] ||
     fail "$(cat stderr)"
 
-names='expected the path of a kernel profile, or one of a100-sxm-80g, b200-sxm-180g, gb200-186g, h100-sxm-80g, h200-sxm-141g, l40s-48g'
+names='expected the path of a kernel profile, or one of a100-sxm-80g, b200-sxm-180g, b300-sxm-288g, gb200-186g, gb300-288g, h100-sxm-80g, h200-sxm-141g, l40s-48g, rtx-pro-6000-96g'
 gpu_file profiles/bad.json 's|"kernels_of": "[^"]*"|"kernels_of": "no/such.json"|'
 job profiles/bad.json
 for command in 'estimate job.json' 'plan job.json' 'kernel --gpu profiles/bad.json --kind gemm shape.csv'; do

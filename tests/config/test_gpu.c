@@ -10,11 +10,11 @@
 
 // The GPUs that the contract names.
 static const char *const CONTRACT_GPUS[] = {
-    "v100-sxm2-16g", "v100-sxm2-32g",  "a100-sxm-40g",  "a100-sxm-80g",  "a800-sxm-80g",
-    "a100-pcie-80g", "h100-sxm-80g",   "h100-sxm-96g",  "h100-pcie-80g", "h800-sxm-80g",
-    "h20-96g",       "h200-sxm-141g",  "b200-sxm-180g", "b300-sxm-288g", "gb200-186g",
-    "gb300-288g",    "l40s-48g",       "rtx4090-24g",   "mi300x-192g",   "mi325x-256g",
-    "mi355x-288g",   "mi250x-gcd-64g", "cpu",
+    "v100-sxm2-16g", "v100-sxm2-32g", "a100-sxm-40g",     "a100-sxm-80g",   "a800-sxm-80g",
+    "a100-pcie-80g", "h100-sxm-80g",  "h100-sxm-96g",     "h100-pcie-80g",  "h800-sxm-80g",
+    "h20-96g",       "h200-sxm-141g", "b200-sxm-180g",    "b300-sxm-288g",  "gb200-186g",
+    "gb300-288g",    "gh200-96g",     "rtx-pro-6000-96g", "l40s-48g",       "rtx4090-24g",
+    "mi300x-192g",   "mi325x-256g",   "mi355x-288g",      "mi250x-gcd-64g", "cpu",
 };
 enum { NUM_CONTRACT_GPUS = sizeof CONTRACT_GPUS / sizeof *CONTRACT_GPUS };
 

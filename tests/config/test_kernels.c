@@ -84,8 +84,9 @@ static void a_path_is_read_beside_the_gpus_file(void) {
 }
 
 #define BUNDLED                                                                                    \
-    "expected the path of a kernel profile, or one of a100-sxm-80g, b200-sxm-180g, gb200-186g, "   \
-    "h100-sxm-80g, h200-sxm-141g, l40s-48g"
+    "expected the path of a kernel profile, or one of a100-sxm-80g, b200-sxm-180g, "               \
+    "b300-sxm-288g, gb200-186g, gb300-288g, h100-sxm-80g, h200-sxm-141g, l40s-48g, "               \
+    "rtx-pro-6000-96g"
 
 static void kernels_that_are_not_there_are_refused(void) {
     Arena arena = {0};

@@ -28,6 +28,8 @@ static void all_stacks_of_the_contract_load(void) {
         if (status.code) fprintf(stderr, "%s\n", status.text);
         CU_ASSERT_STRING_EQUAL(stack.name, STACKS[i].name);
         CU_ASSERT_EQUAL(stack.defaults.default_zero_stage, STACKS[i].zero_stage);
+        CU_ASSERT_EQUAL(stack.defaults.sequence_parallel,
+                        strcmp(STACKS[i].name, "megatron-2021") != 0);
     }
     CU_ASSERT_PTR_NULL(names[NUM_STACKS]);
     arena_free(&arena);

@@ -57,7 +57,9 @@ static void expect_refused(Written w, const char *sentence) {
 }
 
 static void plans_are_written(void) {
-    expect(job_write(NULL, ", \"attention\": \"flash\"", "{\"tp\": 2, \"pp\": 2}"), 0,
+    expect(job_write(NULL, ", \"attention\": \"flash\"",
+                     "{\"tp\": 2, \"pp\": 2, \"sequence_parallel\": true}"),
+           0,
            "--num-layers 32\n&--ffn-hidden-size 11008\n&--use-rotary-position-embeddings\n&"
            "--normalization rmsnorm\n&--swiglu\n&--tensor-model-parallel-size 2\n&"
            "--sequence-parallel\n&--pipeline-model-parallel-size 2\n&--zero-stage 1\n&"

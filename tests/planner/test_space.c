@@ -121,7 +121,7 @@ static int count_from(const Scenario *s, Plan *p) {
                 p->dp = n / (p->tp * p->pp * p->cp);
                 if (s->training.global_batch % p->dp != 0) continue;
                 p->zero_group = p->dp * p->cp;
-                p->sequence_parallel = p->tp > 1;
+                p->sequence_parallel = plan_splits_sequence(s, p->tp);
                 for (p->ep = 1; p->ep <= n; p->ep++)
                     for (p->etp = 1; p->etp <= s->cluster.pools[0].domain_gpus; p->etp++)
                         if (p->tp * p->cp * p->dp % (p->ep * p->etp) == 0)

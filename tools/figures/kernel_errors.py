@@ -18,7 +18,8 @@ import sys
 import tempfile
 
 GPUS = {"a100_sxm": "a100-sxm-80g", "l40s": "l40s-48g", "h100_sxm": "h100-sxm-80g",
-        "h200_sxm": "h200-sxm-141g", "b200_sxm": "b200-sxm-180g", "gb200": "gb200-186g"}
+        "h200_sxm": "h200-sxm-141g", "b200_sxm": "b200-sxm-180g", "gb200": "gb200-186g",
+        "b300_sxm": "b300-sxm-288g", "gb300": "gb300-288g", "rtx_pro_6000_server": "rtx-pro-6000-96g"}
 KINDS = ["context_attention", "generation_attention", "context_mla", "generation_mla", "moe"]
 MLA = "generation_mla"
 
