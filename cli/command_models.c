@@ -10,9 +10,28 @@
 
 static const struct argp_option OPTIONS[] = {OPTION_JSON, {0}};
 
+enum { KEY_TEXT_ONLY = KEY_LONG };
+
+static const struct argp_option MODELS_OPTIONS[] = {
+    OPTION_JSON,
+    {"text-only", KEY_TEXT_ONLY, NULL, 0,
+     "show the text of a model with towers (text_config) alone, and print its object", 0},
+    {0}};
+
+typedef struct {
+    CommonOptions common; // the first, which the shared parser takes
+    bool text_only;
+} ModelsOptions;
+
+static error_t models_parse(int key, char *arg, struct argp_state *state) {
+    if (key != KEY_TEXT_ONLY) return common_parse(key, arg, state);
+    ((ModelsOptions *)state->input)->text_only = true;
+    return 0;
+}
+
 static const struct argp MODELS_ARGP = {
-    .options = OPTIONS,
-    .parser = common_parse,
+    .options = MODELS_OPTIONS,
+    .parser = models_parse,
     .args_doc = "[NAME|FILE]",
     .doc = "Lists the bundled models, or shows one: a bundled one, or the path of any config.json. "
            "Shown are parameters (of the weights, without multi-token prediction), those that are "
@@ -23,6 +42,7 @@ static const struct argp MODELS_ARGP = {
            "  meshwright models\n"
            "  meshwright models llama-3.1-70b\n"
            "  meshwright models ./config.json --json\n"
+           "  meshwright models ./config.json --text-only --json\n"
            "  meshwright models --json\n",
 };
 
@@ -157,9 +177,14 @@ static Status presets_answer(const Presets *presets, const CommonOptions *option
     return preset_unknown(presets->kind, options->scenario, presets->names);
 }
 
-static Status models_answer(const CommonOptions *options, Arena *arena) {
-    if (options->scenario && value_is_path(options->scenario))
-        return model_summary_print(options->scenario, options->json, arena);
+static Status model_show(const char *name, bool json, Arena *arena) {
+    return model_summary_print(name, json, false, arena);
+}
+
+static Status models_answer(const ModelsOptions *all, Arena *arena) {
+    const CommonOptions *options = &all->common;
+    if (options->scenario && (value_is_path(options->scenario) || all->text_only))
+        return model_summary_print(options->scenario, options->json, all->text_only, arena);
     static const TableColumn COLUMNS[] = {
         {"model", false, 0}, {"family", false, 2}, {"parameters", true, 0},
         {"active", true, 1}, {"source", false, 3},
@@ -178,7 +203,7 @@ static Status models_answer(const CommonOptions *options, Arena *arena) {
         presets_add(&presets, cells);
         if (presets.list) cJSON_AddItemToArray(presets.list, model_to_json(m));
     }
-    return presets_answer(&presets, options, model_summary_print, arena);
+    return presets_answer(&presets, options, model_show, arena);
 }
 
 static Status clusters_answer(const CommonOptions *options, Arena *arena) {
@@ -208,8 +233,8 @@ static Status clusters_answer(const CommonOptions *options, Arena *arena) {
 }
 
 Status command_models(int argc, char **argv) {
-    CommonOptions options = {0};
-    TRY(command_parse(&MODELS_ARGP, argc, argv, &options));
+    ModelsOptions options = {0};
+    TRY(command_parse(&MODELS_ARGP, argc, argv, &options.common));
     Arena arena = {0};
     Status status = models_answer(&options, &arena);
     arena_free(&arena);

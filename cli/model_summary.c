@@ -2,6 +2,8 @@
 
 #include "base/data_dir.h"
 #include "cli/command.h"
+#include "config/model/mixer.h"
+#include "config/model/model_family.h"
 #include "config/model/model_front.h"
 #include "report/units.h"
 
@@ -17,15 +19,46 @@ typedef struct {
     double published_parameters; // 0 where the document states none
 } Shown;
 
-static Status shown_load(const char *name, Arena *arena, Shown *out) {
+// The text of a document with towers, as a document of its own; the document where it has none.
+// Its family is that of the wrapper where its own model_type is no family's.
+static JsonNode text_of(const JsonNode *document, const char *name, Arena *arena) {
+    const JsonNode text = json_get(document, "text_config");
+    if (!cJSON_IsObject(text.item)) return *document;
+    cJSON *own = cJSON_Duplicate(text.item, true);
+    json_own(arena, own);
+    const char *type = cJSON_GetStringValue(cJSON_GetObjectItem(own, "model_type"));
+    const cJSON *outer = cJSON_GetObjectItem(document->item, "model_type");
+    if (outer && (!type || !model_family_find(type))) {
+        cJSON_DeleteItemFromObject(own, "model_type");
+        cJSON_AddItemToObject(own, "model_type", cJSON_Duplicate(outer, true));
+    }
+    const cJSON *tied = cJSON_GetObjectItem(document->item, "tie_word_embeddings");
+    if (tied) {
+        cJSON_DeleteItemFromObject(own, "tie_word_embeddings");
+        cJSON_AddItemToObject(own, "tie_word_embeddings", cJSON_Duplicate(tied, true));
+    }
+    cJSON_DeleteItemFromObject(own, "name");
+    cJSON_AddStringToObject(own, "name", name);
+    return (JsonNode){.file = document->file, .item = own};
+}
+
+static const char *file_stem(const char *path, Arena *arena) {
+    const char *slash = strrchr(path, '/');
+    char *stem = arena_strdup(arena, slash ? slash + 1 : path);
+    char *dot = strrchr(stem, '.');
+    if (dot && strcmp(dot, ".json") == 0) *dot = '\0';
+    return stem;
+}
+
+static Status shown_load(const char *name, bool text_only, Arena *arena, Shown *out) {
     const bool is_path = value_is_path(name);
     const char *path = is_path ? name : data_path(arena, "models", name);
     TRY(json_load(path, arena, &out->document));
     cJSON *text = cJSON_CreateString(name);
-    const JsonNode value = {.item = text, .key = "model"};
-    const Status status = model_load(&value, arena, &out->model);
-    cJSON_Delete(text);
-    TRY(status);
+    json_own(arena, text);
+    JsonNode value = {.item = text, .key = "model"};
+    if (text_only) value = out->document = text_of(&out->document, file_stem(path, arena), arena);
+    TRY(model_load(&value, arena, &out->model));
     const JsonNode published = json_get(&out->document, "published_parameters");
     if (json_is_present(&published))
         TRY(json_read_double(&published, 0, 1e15, &out->published_parameters));
@@ -34,9 +67,12 @@ static Status shown_load(const char *name, Arena *arena, Shown *out) {
 
 // Bytes that a token of each layer of the kind leaves in the cache, in 16 bits.
 static double cache_bytes(const Mixer *mixer) {
-    if (mixer->kind == MIXER_LATENT_ATTENTION)
-        return CACHE_BYTES * (double)(mixer->kv_lora_rank + mixer->qk_rope_head_dim);
-    return CACHE_BYTES * 2.0 * mixer->num_kv_heads * mixer->head_dim;
+    return CACHE_BYTES * mixer_row(mixer->kind)->cache_values(mixer);
+}
+
+// Bytes that a sequence leaves there however long it is.
+static double state_bytes(const Mixer *mixer) {
+    return mixer_row(mixer->kind)->state_bytes(mixer, CACHE_BYTES);
 }
 
 // Of a tower that the model has beside its text; 0 where there is none.
@@ -55,11 +91,11 @@ static int layers_of_kind(const Model *model, int kind) {
     return num;
 }
 
-static double all_cache_bytes(const Model *model) {
+static double sum_over_layers(const Model *model, double (*bytes)(const Mixer *)) {
     double sum = 0;
     for (int l = 0; l < model->num_layers; l++) {
         const LayerKind *kind = &model->kinds[model->layer_kind[l]];
-        if (!kind->front) sum += cache_bytes(&kind->mixer);
+        if (!kind->front) sum += bytes(&kind->mixer);
     }
     return sum;
 }
@@ -68,22 +104,18 @@ static double all_cache_bytes(const Model *model) {
 
 static cJSON *mixer_to_json(const Mixer *mixer) {
     cJSON *object = cJSON_CreateObject();
-    const bool latent = mixer->kind == MIXER_LATENT_ATTENTION;
-    cJSON_AddStringToObject(object, "kind", latent ? "latent_attention" : "attention");
-    cJSON_AddNumberToObject(object, "num_heads", mixer->num_heads);
-    if (latent) {
-        cJSON_AddNumberToObject(object, "q_lora_rank", mixer->q_lora_rank);
-        cJSON_AddNumberToObject(object, "kv_lora_rank", mixer->kv_lora_rank);
-    } else {
-        cJSON_AddNumberToObject(object, "num_kv_heads", mixer->num_kv_heads);
-    }
-    cJSON_AddNumberToObject(object, "head_dim", mixer->head_dim);
-    if (mixer->window > 0) cJSON_AddNumberToObject(object, "window", mixer->window);
+    const MixerRow *row = mixer_row(mixer->kind);
+    cJSON_AddStringToObject(object, "kind", row->name);
+    row->add_json(mixer, object);
     return object;
 }
 
 static cJSON *ffn_to_json(const FeedForward *ffn) {
     cJSON *object = cJSON_CreateObject();
+    if (ffn->none) {
+        cJSON_AddStringToObject(object, "kind", "none");
+        return object;
+    }
     cJSON_AddStringToObject(object, "kind", ffn->num_experts > 0 ? "experts" : "dense");
     cJSON_AddBoolToObject(object, "gated", ffn->gated);
     if (ffn->num_experts == 0) {
@@ -110,6 +142,8 @@ static cJSON *layers_to_json(const Model *model) {
         json_add_number(object, "parameters", model_layer_parameters(model, kind));
         if (!kind->front)
             json_add_number(object, "cache_bytes_per_token", cache_bytes(&kind->mixer));
+        if (state_bytes(&kind->mixer) > 0)
+            json_add_number(object, "state_bytes_per_sequence", state_bytes(&kind->mixer));
         cJSON_AddItemToArray(list, object);
     }
     return list;
@@ -128,25 +162,18 @@ static cJSON *summary_to_json(const Shown *shown) {
     if (shown->published_parameters > 0)
         json_add_number(object, "published_parameters", shown->published_parameters);
     if (model->source) cJSON_AddStringToObject(object, "source", model->source);
-    json_add_number(object, "cache_bytes_per_token", all_cache_bytes(model));
+    json_add_number(object, "cache_bytes_per_token", sum_over_layers(model, cache_bytes));
+    const double state = sum_over_layers(model, state_bytes);
+    if (state > 0) json_add_number(object, "state_bytes_per_sequence", state);
     cJSON_AddItemToObject(object, "layers", layers_to_json(model));
     return object;
 }
 
 // --- As text
 
-static const char *mixer_text(const Mixer *mixer, Arena *arena) {
-    const char *text =
-        mixer->kind == MIXER_LATENT_ATTENTION
-            ? arena_printf(arena, "latent attention, %d heads of %d, rank %d", mixer->num_heads,
-                           mixer->head_dim, mixer->kv_lora_rank)
-            : arena_printf(arena, "attention, %d heads of %d for %d of keys and values",
-                           mixer->num_heads, mixer->head_dim, mixer->num_kv_heads);
-    return mixer->window > 0 ? arena_printf(arena, "%s, window %d", text, mixer->window) : text;
-}
-
 static const char *ffn_text(const FeedForward *ffn, Arena *arena) {
     const char *gated = ffn->gated ? "gated " : "";
+    if (ffn->none) return "no feed-forward";
     if (ffn->num_experts == 0)
         return arena_printf(arena, "%sMLP of %d", gated, ffn->intermediate_size);
     const char *text = arena_printf(arena, "%d of %d %sexperts of %d", ffn->num_experts_per_tok,
@@ -172,17 +199,21 @@ static void text_print(const Shown *shown, Arena *arena) {
     for (int k = 0; k < model->num_kinds; k++) {
         const LayerKind *kind = &model->kinds[k];
         printf("%s  %d%s: %s; %s\n", k == 0 ? "layers    " : "          ", layers_of_kind(model, k),
-               kind->front ? " before the text" : "", mixer_text(&kind->mixer, arena),
-               ffn_text(&kind->ffn, arena));
+               kind->front ? " before the text" : "",
+               mixer_row(kind->mixer.kind)->text(&kind->mixer, arena), ffn_text(&kind->ffn, arena));
     }
-    printf("cache       %s a token in 16 bits\n", units_bytes(all_cache_bytes(model), number));
+    printf("cache       %s a token in 16 bits",
+           units_bytes(sum_over_layers(model, cache_bytes), number));
+    const double state = sum_over_layers(model, state_bytes);
+    if (state > 0) printf(", and %s a sequence in states (fp32)", units_bytes(state, number));
+    putchar('\n');
     if (model->source) printf("source      %s\n", model->source);
     putchar('\n');
 }
 
-Status model_summary_print(const char *name, bool json, Arena *arena) {
+Status model_summary_print(const char *name, bool json, bool text_only, Arena *arena) {
     Shown shown = {0};
-    TRY(shown_load(name, arena, &shown));
+    TRY(shown_load(name, text_only, arena, &shown));
     if (!json) {
         text_print(&shown, arena);
         return json_write(shown.document.item, stdout);

@@ -9,4 +9,5 @@
 // Prints the model that a preset's name or the path of a config.json stands for: its parameters,
 // the kinds of its layers and what a token leaves in the cache, then the object that a scenario
 // takes as `model`. As JSON: {"model": that object, "summary": {...}}.
-Status model_summary_print(const char *name, bool json, Arena *arena);
+//   text_only  of the text in text_config alone, without towers
+Status model_summary_print(const char *name, bool json, bool text_only, Arena *arena);

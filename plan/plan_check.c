@@ -1,6 +1,7 @@
 // What a complete plan must be whatever runs it, cheapest and most often broken first. Nothing is
 // allocated and, while all is well, nothing is formatted: the planner calls this for every
 // proposal.
+#include "config/model/mixer.h"
 #include "config/model/model_front.h"
 #include "plan/plan.h"
 
@@ -107,15 +108,9 @@ static Status pipeline_check(const Scenario *scenario, const Plan *plan) {
 }
 
 static Status mixer_tp_check(const Scenario *scenario, const Mixer *mixer, int tp) {
-    const int kv_heads = mixer->num_kv_heads;
-    if (mixer->num_heads % tp != 0)
-        REFUSE("parallel.tp", "%d does not divide num_attention_heads %d", tp, mixer->num_heads);
-    if (mixer->kind != MIXER_ATTENTION) return status_ok();
-    if (tp <= kv_heads && kv_heads % tp != 0)
-        REFUSE("parallel.tp", "%d does not divide num_key_value_heads %d", tp, kv_heads);
-    if (tp > kv_heads && tp % kv_heads != 0) // each kv head stands on tp / kv_heads ranks
-        REFUSE("parallel.tp", "%d is not a multiple of num_key_value_heads %d", tp, kv_heads);
-    return status_ok();
+    char text[MIXER_CONFLICT];
+    if (!mixer_row(mixer->kind)->tp_conflict(mixer, tp, text)) return status_ok();
+    REFUSE("parallel.tp", "%s", text);
 }
 
 static Status ffn_tp_check(const Scenario *scenario, const FeedForward *ffn, int tp) {
@@ -172,28 +167,18 @@ static Status front_check(const Scenario *scenario, const Plan *plan) {
     return status_ok();
 }
 
-// Ranks of cp trade sequences for heads, whole ones; key and value heads may be copied.
-static Status mixer_ulysses_check(const Scenario *scenario, const Mixer *mixer, int tp, int cp) {
-    if (mixer->num_heads / tp % cp != 0)
-        REFUSE("parallel.cp",
-               "%d does not divide num_attention_heads %d / tp %d (ulysses): heads in parts are "
-               "legal, but not supported yet",
-               cp, mixer->num_heads, tp);
-    int kv_heads = mixer->num_kv_heads > tp ? mixer->num_kv_heads / tp : 1;
-    if (mixer->kind == MIXER_ATTENTION && kv_heads % cp != 0 && cp % kv_heads != 0)
-        REFUSE("parallel.cp",
-               "%d neither divides num_key_value_heads %d / tp %d nor is a multiple (ulysses): "
-               "legal, but not supported yet",
-               cp, mixer->num_kv_heads, tp);
-    return status_ok();
-}
-
-static Status ulysses_check(const Scenario *scenario, const Plan *plan) {
+// Ranks of cp that trade tokens of a sequence for heads, whole ones.
+static Status heads_check(const Scenario *scenario, const Plan *plan) {
     const Model *model = &scenario->model;
-    if (plan->cp == 1 || plan->cp_method != CP_ULYSSES) return status_ok();
-    for (int k = 0; k < model->num_kinds; k++)
-        if (!model->kinds[k].front)
-            TRY(mixer_ulysses_check(scenario, &model->kinds[k].mixer, plan->tp, plan->cp));
+    if (plan->cp == 1) return status_ok();
+    for (int k = 0; k < model->num_kinds; k++) {
+        const Mixer *mixer = &model->kinds[k].mixer;
+        const MixerRow *row = mixer_row(mixer->kind);
+        char text[MIXER_CONFLICT];
+        if (model->kinds[k].front) continue;
+        if (!row->always_trades_heads && plan->cp_method != CP_ULYSSES) continue;
+        if (row->heads_conflict(mixer, plan->tp, plan->cp, text)) REFUSE("parallel.cp", "%s", text);
+    }
     return status_ok();
 }
 
@@ -303,7 +288,7 @@ Status plan_check_degrees(const Scenario *scenario, const Plan *plan) {
 }
 
 Status plan_check_supported(const Scenario *scenario, const Plan *plan) {
-    TRY(ulysses_check(scenario, plan));
+    TRY(heads_check(scenario, plan));
     TRY(order_check(scenario, plan));
     return vocab_check(scenario, plan);
 }

@@ -47,9 +47,22 @@ static int num_windows(const Model *model) {
     return num;
 }
 
+static bool has_mixer(const Model *model, MixerKind mixer) {
+    for (int k = 0; k < model->num_kinds; k++)
+        if (model->kinds[k].mixer.kind == mixer) return true;
+    return false;
+}
+
+static bool has_chunks(const Model *model) {
+    for (int k = 0; k < model->num_kinds; k++)
+        if (model->kinds[k].mixer.chunk > 0) return true;
+    return false;
+}
+
 static bool has_dense_mlp(const Model *model) {
     for (int k = 0; k < model->num_kinds; k++)
-        if (!kind_is_moe(&model->kinds[k]) && !model->kinds[k].front) return true;
+        if (!kind_is_moe(&model->kinds[k]) && !model->kinds[k].front && !model->kinds[k].ffn.none)
+            return true;
     return false;
 }
 
@@ -95,6 +108,10 @@ static void attention_add(const Model *m, RuleValues *values) {
     SET(QKV_BIAS, mixer->qkv_bias);
     SET(ATTENTION_OUT_BIAS, mixer->out_bias);
     SET(ATTENTION_SINKS, mixer->sinks);
+    SET(OUTPUT_GATE, mixer->output_gate != GATE_NONE);
+    SET(CHUNKED_ATTENTION, has_chunks(m));
+    SET(GATED_DELTA, has_mixer(m, MIXER_GATED_DELTA));
+    SET(STATE_SPACE, has_mixer(m, MIXER_MAMBA2));
     SET(WINDOWS, num_windows(m));
     SET(POSITION, m->position);
     SET(MAX_POSITIONS, m->max_position_embeddings);

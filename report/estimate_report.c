@@ -27,6 +27,13 @@ static const char *front_text(const Scenario *scenario, Arena *arena) {
                         (long long)front_image_tokens(front, training->image_size));
 }
 
+// What one token passes: what it multiplies, and its row's table.
+static double passed_parameters(const Model *model) {
+    const double head = model->tie_word_embeddings ? (double)model->vocab_size * model->hidden_size
+                                                   : 0; // the table, once
+    return model_active_parameters(model) - head + model_embedding_parameters(model);
+}
+
 const char *report_question(const Scenario *scenario, Arena *arena) {
     const Model *model = &scenario->model;
     const Cluster *cluster = &scenario->cluster;
@@ -34,8 +41,7 @@ const char *report_question(const Scenario *scenario, Arena *arena) {
     units_count(model_num_parameters(model), parameters);
     const char *moe = "";
     if (model_is_moe(model))
-        moe =
-            arena_printf(arena, ", %s active", units_count(model_active_parameters(model), active));
+        moe = arena_printf(arena, ", %s active", units_count(passed_parameters(model), active));
     const char *front = front_text(scenario, arena), *gpus = "";
     for (int i = 0; i < cluster->num_pools; i++) {
         const Pool *pool = &cluster->pools[i];

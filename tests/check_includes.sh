@@ -34,6 +34,7 @@ rooms='
 config/machine:
 config/model:
 config/model/family: config/model
+config/model/mixer:  config/model
 config/kernels:      config/machine
 config/software:     config/machine config/kernels
 config/cluster:      config/machine config/kernels config/software

@@ -146,7 +146,14 @@ static const LayerKind *main_kind(const Model *model) {
 }
 
 const Mixer *model_mixer(const Model *model) {
-    return &main_kind(model)->mixer;
+    const LayerKind *main = main_kind(model), *first = NULL;
+    if (mixer_is_attention(&main->mixer)) return &main->mixer;
+    for (int i = 0; i < model->num_kinds; i++) {
+        const LayerKind *kind = &model->kinds[i];
+        if (kind->front || !mixer_is_attention(&kind->mixer)) continue;
+        if (!first || (kind_is_moe(kind) && !kind_is_moe(first))) first = kind;
+    }
+    return first ? &first->mixer : &main->mixer;
 }
 
 const FeedForward *model_ffn(const Model *model) {

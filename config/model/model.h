@@ -13,28 +13,42 @@
 typedef enum { NORM_RMSNORM, NORM_LAYERNORM } NormKind;
 typedef enum { POSITION_ROPE, POSITION_LEARNED, POSITION_ALIBI, POSITION_NONE } PositionKind;
 
-// What mixes the tokens of a sequence in a layer.
+// What mixes the tokens of a sequence in a layer: config/model/mixers.def lists the kinds,
+// config/model/mixer.h says what each is.
 typedef enum {
-    MIXER_ATTENTION,       // of heads that share keys and values in groups (GQA, with MHA and MQA)
-    MIXER_LATENT_ATTENTION // MLA (DeepSeek-V2, arXiv:2405.04434, section 2.1)
+#define X(kind, name) MIXER_##kind,
+#include "config/model/mixers.def"
+#undef X
+    NUM_MIXERS
 } MixerKind;
+
+// What multiplies the results of the attention, before they are projected.
+typedef enum { GATE_NONE, GATE_RESULTS, GATE_HEADS } OutputGate;
 
 typedef struct {
     MixerKind kind;
-    int num_heads;
-    int num_kv_heads; // equals num_heads for MHA and MLA
-    int head_dim;     // of a query head
+    int num_heads;    // of queries; of values where there is a state
+    int num_kv_heads; // equals num_heads for MHA and MLA; groups of keys where there is a state
+    int head_dim;     // of a query head, and of a key
     // Of MIXER_LATENT_ATTENTION, else 0
     int q_lora_rank; // 0: the query is projected directly
     int kv_lora_rank;
     int qk_nope_head_dim;
     int qk_rope_head_dim;
-    int v_head_dim;
+    int v_head_dim; // also of a head of values where there is a state
     bool qkv_bias, out_bias;
     bool qk_norm;       // a norm over each head of query and key (Qwen3, Gemma 3)
     bool qk_norm_whole; // it is over all heads at once (MiniMax-M2)
+    bool qk_norm_plain; // it has no weights (Llama 4)
     bool sinks;         // one learned logit per head (GPT-OSS)
-    int window;         // sliding attention window in tokens; 0 is full attention
+    OutputGate output_gate;
+    bool no_positions; // of a layer among others that rotate queries and keys
+    int window;        // sliding attention window in tokens; 0 is full attention
+    int chunk;         // a query sees those of its own chunk of so many tokens; 0: no chunks
+    // Where there is a state, else 0
+    int conv_kernel; // tokens that the convolution before it reads
+    int scan_chunk;  // tokens whose states are computed together in training
+    bool conv_bias;
 } Mixer;
 
 // What follows the mixer in a layer: a dense MLP, or a mixture of experts.
@@ -55,6 +69,8 @@ typedef struct {
     bool shared_expert_gate;      // a linear gate of one output (Qwen2-MoE)
     bool router_bias;             // one number an expert
     bool expert_bias;             // biases in the experts' matrices (GPT-OSS)
+
+    bool none; // the layer ends with its mixer
 } FeedForward;
 
 // Layers of one kind are identical in shape; a model has few kinds.
@@ -93,6 +109,7 @@ typedef struct {
     int num_kinds;
     const uint8_t *layer_kind; // [num_layers] index into kinds
     int num_mtp_layers;        // multi-token-prediction layers (DeepSeek-V3, section 2.2)
+    const LayerKind *mtp_kind; // of their layers; NULL: like the last one
 
     // What stands before the layers of the text (config/model/model_front.h); NULL where there is
     // none. A tower for images is part of the model once the training has images.
@@ -111,12 +128,21 @@ Status model_load_preset(const char *name, Arena *arena, Model *out);
 
 // The mixer and the feed-forward of the layers that are not the front's, for software that gives
 // all layers the same. They are those of the first such layer with experts, where any has them,
-// else of the first. What may differ between layers (window, dense layers among others) is read by
-// layer.
+// else of the first; the mixer is attention where any layer has attention. What may differ between
+// layers (window, dense layers among others) is read by layer.
 const Mixer *model_mixer(const Model *model);
 const FeedForward *model_ffn(const Model *model);
 
+// The kind of the layer inside a layer of multi-token prediction.
+static inline const LayerKind *model_mtp_kind(const Model *model) {
+    return model->mtp_kind ? model->mtp_kind
+                           : &model->kinds[model->layer_kind[model->num_layers - 1]];
+}
+
 // Whether a layer of the kind has experts, and whether any layer of the model has.
+static inline bool mixer_is_attention(const Mixer *mixer) {
+    return mixer->kind == MIXER_ATTENTION || mixer->kind == MIXER_LATENT_ATTENTION;
+}
 static inline bool kind_is_moe(const LayerKind *kind) {
     return kind->ffn.num_experts > 0;
 }
@@ -131,16 +157,18 @@ double model_expert_parameters(const Model *model, const FeedForward *ffn); // o
 double model_router_parameters(const Model *model, const FeedForward *ffn); // and shared gate
 double model_shared_expert_parameters(const Model *model, const FeedForward *ffn); // all of them
 double model_norm_parameters(const Model *model); // one norm of the hidden size
-double model_heads_norm_parameters(const Model *model, const Mixer *mixer); // queries and keys
-double model_layer_norm_parameters(const Model *model, const Mixer *mixer); // all of one layer
-double model_layer_parameters(const Model *model, const LayerKind *kind);   // one whole layer
+double model_heads_norm_parameters(const Model *model, const Mixer *mixer);   // queries and keys
+double model_layer_norm_parameters(const Model *model, const Mixer *mixer);   // all of one layer
+double model_kind_norm_parameters(const Model *model, const LayerKind *kind); // the same, of a kind
+double model_layer_parameters(const Model *model, const LayerKind *kind);     // one whole layer
 double model_embedding_parameters(const Model *model); // word and position tables, embedding norm
 double model_head_parameters(const Model *model);      // head and final norm; 0 head where tied
 double model_cross_parameters(const Model *model, const Mixer *mixer); // cross attention, and norm
 double model_front_parameters(const Model *model);  // of the front, all but its layers
 double model_mtp_parameters(const Model *model);    // all MTP layers
 double model_num_parameters(const Model *model);    // without MTP layers
-double model_active_parameters(const Model *model); // per token, without MTP layers
+double model_active_parameters(const Model *model); // that one token multiplies: without the word
+                                                    // table and MTP layers
 
 // Layers that are not the front's.
 static inline int model_own_layers(const Model *model) {

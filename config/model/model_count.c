@@ -3,6 +3,7 @@
 // with the released weights.
 #include "config/model/model.h"
 
+#include "config/model/mixer.h"
 #include "config/model/model_front.h"
 
 // Rows and columns of a weight matrix, as a product that cannot overflow.
@@ -14,36 +15,8 @@ static double norm_parameters(const Model *model, double width) {
     return model->norm_bias ? 2 * width : width;
 }
 
-// Query, key, value and output projections; one logit per head where there are sinks.
-static double attention_parameters(const Model *model, const Mixer *m) {
-    const double hidden = model->hidden_size;
-    const double query = (double)m->num_heads * m->head_dim;
-    const double key_value = 2.0 * m->num_kv_heads * m->head_dim;
-    double sum = matrix(hidden, query + key_value) + matrix(query, hidden);
-    if (m->qkv_bias) sum += query + key_value;
-    if (m->out_bias) sum += hidden;
-    return m->sinks ? sum + m->num_heads : sum;
-}
-
-// DeepSeek-V2, arXiv:2405.04434, section 2.1 and appendix C: W^DQ, W^UQ with W^QR, W^DKV with
-// W^KR, W^UK with W^UV, W^O. Biases, where a file has them, are on the down-projections and W^O.
-static double latent_parameters(const Model *model, const Mixer *m) {
-    const double hidden = model->hidden_size, heads = m->num_heads;
-    const double query = heads * (m->qk_nope_head_dim + m->qk_rope_head_dim);
-    const double q_rank = m->q_lora_rank;
-    const double kv_down = m->kv_lora_rank + m->qk_rope_head_dim;
-    const double kv_up = heads * (m->qk_nope_head_dim + m->v_head_dim);
-    double sum =
-        q_rank > 0 ? matrix(hidden, q_rank) + matrix(q_rank, query) : matrix(hidden, query);
-    sum += matrix(hidden, kv_down) + matrix(m->kv_lora_rank, kv_up);
-    sum += matrix(heads * m->v_head_dim, hidden);
-    if (m->qkv_bias) sum += q_rank + kv_down;
-    return m->out_bias ? sum + hidden : sum;
-}
-
 double model_mixer_parameters(const Model *model, const Mixer *mixer) {
-    return mixer->kind == MIXER_LATENT_ATTENTION ? latent_parameters(model, mixer)
-                                                 : attention_parameters(model, mixer);
+    return mixer_row(mixer->kind)->parameters(model, mixer);
 }
 
 static double mlp_parameters(double hidden, bool gated, double intermediate, bool bias) {
@@ -79,19 +52,23 @@ double model_norm_parameters(const Model *model) {
 }
 
 double model_heads_norm_parameters(const Model *model, const Mixer *mixer) {
-    if (!mixer->qk_norm) return 0;
+    if (!mixer->qk_norm || mixer->qk_norm_plain) return 0;
     if (!mixer->qk_norm_whole) return 2 * norm_parameters(model, mixer->head_dim);
     const double heads = (double)mixer->num_heads + mixer->num_kv_heads;
     return norm_parameters(model, heads * mixer->head_dim);
 }
 
 double model_layer_norm_parameters(const Model *model, const Mixer *mixer) {
-    double sum = model->norms_per_layer * norm_parameters(model, model->hidden_size) +
-                 model_heads_norm_parameters(model, mixer);
-    if (mixer->kind == MIXER_LATENT_ATTENTION)
-        sum += norm_parameters(model, mixer->q_lora_rank) +
-               norm_parameters(model, mixer->kv_lora_rank);
-    return sum;
+    return model->norms_per_layer * norm_parameters(model, model->hidden_size) +
+           mixer_row(mixer->kind)->norm_parameters(model, mixer);
+}
+
+// A layer of one half has half of the norms.
+double model_kind_norm_parameters(const Model *model, const LayerKind *kind) {
+    const bool half = kind->mixer.kind == MIXER_NONE || kind->ffn.none;
+    const double missing = half ? model->norms_per_layer / 2.0 : 0;
+    return model_layer_norm_parameters(model, &kind->mixer) -
+           missing * norm_parameters(model, model->hidden_size);
 }
 
 // Queries of the decoder's width, keys and values of the encoder's, which is the same, and a norm.
@@ -107,9 +84,10 @@ static double layer_parameters(const Model *model, const LayerKind *kind, bool a
         return layer_parameters(model->front->model, &own, active);
     }
     const FeedForward *ffn = &kind->ffn;
-    double sum = model_mixer_parameters(model, &kind->mixer) +
-                 model_layer_norm_parameters(model, &kind->mixer);
+    double sum =
+        model_mixer_parameters(model, &kind->mixer) + model_kind_norm_parameters(model, kind);
     if (kind->cross) sum += model_cross_parameters(model, &kind->mixer);
+    if (ffn->none) return sum;
     if (!kind_is_moe(kind)) return sum + model_mlp_parameters(model, ffn);
     const double num_experts = active ? ffn->num_experts_per_tok : ffn->num_experts;
     return sum + num_experts * model_expert_parameters(model, ffn) +
@@ -137,10 +115,9 @@ double model_head_parameters(const Model *model) {
 // projection of both to one, a layer like the last one, a norm; embedding and head are shared.
 double model_mtp_parameters(const Model *model) {
     if (model->num_mtp_layers == 0) return 0;
-    const LayerKind *last = &model->kinds[model->layer_kind[model->num_layers - 1]];
     const double hidden = model->hidden_size;
     const double one = matrix(2 * hidden, hidden) + 3 * norm_parameters(model, hidden) +
-                       model_layer_parameters(model, last);
+                       model_layer_parameters(model, model_mtp_kind(model));
     return model->num_mtp_layers * one;
 }
 
@@ -170,7 +147,11 @@ double model_front_parameters(const Model *model) {
 }
 
 static double sum_over_layers(const Model *model, bool active) {
-    double sum = model_embedding_parameters(model) + model_head_parameters(model);
+    double sum = model_head_parameters(model);
+    if (!active)
+        sum += model_embedding_parameters(model);
+    else if (model->tie_word_embeddings) // the head's, too
+        sum += matrix(model->vocab_size, model->hidden_size);
     if (model->num_front_layers > 0) sum += model_front_parameters(model);
     for (int i = 0; i < model->num_layers; i++)
         sum += layer_parameters(model, &model->kinds[model->layer_kind[i]], active);

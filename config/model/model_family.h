@@ -30,6 +30,7 @@ typedef struct ModelFamily {
     ModelDraft traits;
 
     int intermediate_ratio;   // intermediate_size over hidden_size where absent; 0: required
+    bool intermediate_unsaid; // a file need not say it, as all layers have experts (Qwen3.5-MoE)
     bool intermediate_fixed;  // the file's intermediate size is not used (BLOOM)
     bool moe_size_is_dense;   // experts take intermediate_size (Mixtral, GPT-OSS)
     int num_shared_experts;   // default of n_shared_experts, each of moe_intermediate_size
@@ -45,6 +46,9 @@ typedef struct ModelFamily {
     int window;               // default of sliding_window; 0 is none
 
     VisionKind vision; // what its vision_config describes
+
+    // A key that is refused in other families and that adjust reads; NULL where there is none.
+    const char *reads_key;
 
     // Which layers have positions, where not all do: a rotation costs next to nothing, but software
     // that rotates in every layer computes another function (ROPE_OTHER). NULL: all.

@@ -45,10 +45,12 @@ static RopeKind kind_of(const char *name) {
     return strcmp(name, "llama3") == 0 ? ROPE_LLAMA3 : ROPE_OTHER;
 }
 
+static KEYS(SCALING, "rope_scaling", "rope_parameters");
+static KEYS(ROTARY, "partial_rotary_factor", "rotary_pct");
+
 // Newer files have rope_parameters, with the base in it; one for each kind of layer is of no kind
 // that is known here.
 static Status read_rope(const JsonNode *config, Arena *arena, ModelFunctions *out) {
-    static KEYS(OBJECTS, "rope_scaling", "rope_parameters");
     static KEYS(TYPE, "rope_type", "type");
     static KEYS(THETA, "rope_theta", "rotary_emb_base");
     static KEYS(FACTOR, "factor");
@@ -56,7 +58,7 @@ static Status read_rope(const JsonNode *config, Arena *arena, ModelFunctions *ou
     static KEYS(HIGH, "high_freq_factor");
     static KEYS(ORIGINAL, "original_max_position_embeddings");
     TRY(read_double(config, THETA, 1, 1e12, &out->rope_theta));
-    JsonNode scaling = key_find(config, OBJECTS);
+    JsonNode scaling = key_find(config, SCALING);
     if (!json_is_present(&scaling)) return status_ok();
     TRY(json_expect_object(&scaling));
     const char *name = NULL;
@@ -65,6 +67,7 @@ static Status read_rope(const JsonNode *config, Arena *arena, ModelFunctions *ou
     if (!name && cJSON_IsObject(first)) name = first->string;
     out->rope = kind_of(name);
     TRY(read_double(&scaling, THETA, 1, 1e12, &out->rope_theta));
+    TRY(read_double(&scaling, ROTARY, 0, 1, &out->rotary_frac));
     if (out->rope == ROPE_PLAIN) return status_ok();
     out->rope_name = name;
     read_any(&scaling, FACTOR, &out->stated_factor);
@@ -74,20 +77,24 @@ static Status read_rope(const JsonNode *config, Arena *arena, ModelFunctions *ou
     TRY(read_double(&scaling, LOW, 1e-6, 1e6, &out->low_freq_factor));
     TRY(read_double(&scaling, HIGH, 1e-6, 1e6, &out->high_freq_factor));
     TRY(read_double(&scaling, ORIGINAL, 1, 1e9, &out->original_positions));
-    JsonNode high = json_get(&scaling, HIGH[0]);
-    if (out->rope == ROPE_LLAMA3 && out->high_freq_factor <= out->low_freq_factor)
-        return json_error(&high, "%g; expected more than low_freq_factor %g", out->high_freq_factor,
-                          out->low_freq_factor);
     return status_ok();
 }
 
-Status model_read_functions(const JsonNode *config, Arena *arena, ModelFunctions *out) {
-    static KEYS(ACTIVATION, "hidden_act", "activation_function", "hidden_activation", "activation");
+// Between both bands of wavelengths lies a third.
+static Status check_bands(const JsonNode *config, const ModelFunctions *f) {
+    if (f->rope != ROPE_LLAMA3 || f->high_freq_factor > f->low_freq_factor) return status_ok();
+    JsonNode scaling = key_find(config, SCALING), high = json_get(&scaling, "high_freq_factor");
+    return json_error(&high, "%g; expected more than low_freq_factor %g", f->high_freq_factor,
+                      f->low_freq_factor);
+}
+
+Status model_read_stated(const JsonNode *config, Arena *arena, ModelFunctions *out) {
+    static KEYS(ACTIVATION, "hidden_act", "activation_function", "hidden_activation", "activation",
+                "mlp_hidden_act");
     static KEYS(EPSILON, "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps",
                 "norm_epsilon");
     static KEYS(POSITIONS, "max_position_embeddings", "n_positions");
     static KEYS(LIMIT, "swiglu_limit");
-    static KEYS(ROTARY, "partial_rotary_factor", "rotary_pct");
     *out = (ModelFunctions){.norm_epsilon = 1e-5,
                             .rope_theta = 1e4,
                             .rotary_frac = 1,
@@ -103,4 +110,9 @@ Status model_read_functions(const JsonNode *config, Arena *arena, ModelFunctions
     TRY(read_double(config, ROTARY, 0, 1, &out->rotary_frac));
     read_any(config, POSITIONS, &out->max_positions);
     return read_rope(config, arena, out);
+}
+
+Status model_read_functions(const JsonNode *config, Arena *arena, ModelFunctions *out) {
+    TRY(model_read_stated(config, arena, out));
+    return check_bands(config, out);
 }

@@ -44,3 +44,6 @@ typedef struct {
 
 // What the file says; where it says nothing: 1e-5, 10000, the whole head, plain.
 Status model_read_functions(const JsonNode *config, Arena *arena, ModelFunctions *out);
+
+// The same of a family whose positions nothing here computes, whatever they are.
+Status model_read_stated(const JsonNode *config, Arena *arena, ModelFunctions *out);

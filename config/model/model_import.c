@@ -32,33 +32,63 @@ const char *names_near(const char *name, const char *const *names, Arena *arena)
     return list;
 }
 
-// An unknown wrapper of a text that is known, as models with towers are released.
-static Status refuse_wrapper(const JsonNode *node, const char *model_type, const char *text_type) {
-    return json_error(
-        node,
-        "\"%.60s\" is unknown, but its text_config is \"%.60s\", which is known; for the "
-        "text alone put that object in the place of the model",
-        model_type, text_type);
+// What of a wrapper of a text nothing here models; NULL where there is none.
+static const char *unknown_tower(const JsonNode *config, VisionKind vision, const char **key) {
+    static const char *const TOWERS[][2] = {{"vision_config", "tower for images"},
+                                            {"audio_config", "tower for sound"}};
+    for (size_t i = 0; i < sizeof TOWERS / sizeof *TOWERS; i++) {
+        const JsonNode node = json_get(config, TOWERS[i][0]);
+        if (!json_is_present(&node) || (i == 0 && vision != VISION_NONE)) continue;
+        *key = TOWERS[i][0];
+        return TOWERS[i][1];
+    }
+    return NULL;
 }
 
+// A model with a text that is known.
+static Status refuse_wrapper(const JsonNode *config, const char *model_type, const char *text_type,
+                             VisionKind vision) {
+    static const char HINT[] = "for the text alone put what `meshwright models FILE --text-only "
+                               "--json` prints in the place of the model";
+    const char *key = "model_type", *tower = unknown_tower(config, vision, &key);
+    const JsonNode node = json_get(config, key);
+    if (tower)
+        return json_error(&node,
+                          "the %s of \"%.60s\" is not modelled yet; its text_config is "
+                          "\"%.60s\", which is known: %s",
+                          tower, model_type, text_type, HINT);
+    return json_error(&node,
+                      "\"%.60s\" is unknown, but its text_config is \"%.60s\", which is known; %s",
+                      model_type, text_type, HINT);
+}
+
+static bool ends_with(const char *text, const char *end) {
+    const size_t length = strlen(text), least = strlen(end);
+    return length >= least && strcmp(text + length - least, end) == 0;
+}
+
+// Of wrappers and their texts the list has the wrappers.
 static Status refuse_model_type(const JsonNode *config, const JsonNode *node,
                                 const char *model_type, Arena *arena) {
     const JsonNode text = json_get(config, "text_config"), inner = json_get(&text, "model_type");
     const char *text_type = cJSON_GetStringValue(inner.item);
     if (text_type && model_family_find(text_type))
-        return refuse_wrapper(node, model_type, text_type);
+        return refuse_wrapper(config, model_type, text_type, VISION_NONE);
+    TRY(model_refuse_unsupported(json_is_present(&text) ? &text : config, NULL, arena));
     const char *const *names = model_family_names(arena);
     const char *near = names_near(model_type, names, arena);
     if (near[0])
         return json_error(node, "\"%.60s\" is unknown; the nearest known ones are %s", model_type,
                           near);
     const char *all = names[0];
-    for (int i = 1; names[i]; i++) all = arena_printf(arena, "%s, %s", all, names[i]);
+    for (int i = 1; names[i]; i++)
+        if (!ends_with(names[i], "_text")) all = arena_printf(arena, "%s, %s", all, names[i]);
     return json_error(node, "\"%.60s\" is unknown; known are %s", model_type, all);
 }
 
 static Status read_mlp(const ModelFamily *family, const JsonNode *config, ModelDraft *draft) {
     int otherwise = draft->ffn.intermediate_size > 0 ? draft->ffn.intermediate_size : KEY_REQUIRED;
+    if (otherwise == KEY_REQUIRED && family->intermediate_unsaid) otherwise = 0;
     if (family->intermediate_ratio > 0)
         otherwise = family->intermediate_ratio * draft->model.hidden_size;
     draft->ffn.intermediate_size = otherwise;
@@ -120,7 +150,8 @@ static Status read_window(const ModelFamily *family, const JsonNode *config, int
 static Status family_read(const ModelFamily *family, const JsonNode *config, Arena *arena,
                           ModelDraft *draft) {
     *draft = family->traits;
-    TRY(model_refuse_unsupported(config));
+    draft->arena = arena;
+    TRY(model_refuse_unsupported(config, family->reads_key, arena));
     TRY(model_read_sizes(config, draft));
     TRY(model_read_attention(config, draft));
     TRY(read_mlp(family, config, draft));
@@ -129,7 +160,9 @@ static Status family_read(const ModelFamily *family, const JsonNode *config, Are
     TRY(read_switches(family, config, draft));
     TRY(read_positions(family, config, draft));
     TRY(model_read_mtp(config, draft));
-    TRY(model_read_functions(config, arena, &draft->model.functions));
+    ModelFunctions *functions = &draft->model.functions;
+    TRY(family->rope_name ? model_read_stated(config, arena, functions)
+                          : model_read_functions(config, arena, functions));
     if (draft->model.functions.swiglu_limit <= 0)
         draft->model.functions.swiglu_limit = family->traits.model.functions.swiglu_limit;
     if (family->rope_name) {
@@ -169,6 +202,9 @@ Status model_import(const JsonNode *config, Arena *arena, Model *model) {
     // A model that also sees images may keep its language model in text_config.
     JsonNode text = json_get(config, "text_config");
     if (json_is_present(&text)) TRY(json_expect_object(&text));
+    const char *key;
+    if (json_is_present(&text) && unknown_tower(config, family->vision, &key))
+        return refuse_wrapper(config, model_type, model_type, family->vision);
     TRY(family_read(family, json_is_present(&text) ? &text : config, arena, &draft));
     *model = draft.model;
     if (json_is_present(&text))

@@ -3,18 +3,20 @@
 #include "config/model/model_keys.h"
 #include "config/model/model_limits.h"
 
+#include <string.h>
+
 #define KEYS(name, ...) const char *const name[] = {__VA_ARGS__, NULL}
 
 KEYS(HIDDEN_KEYS, "hidden_size", "n_embd", "n_embed", "d_model");
 KEYS(LAYERS_KEYS, "num_hidden_layers", "n_layer", "n_layers");
 KEYS(HEADS_KEYS, "num_attention_heads", "n_head", "n_heads");
-KEYS(KV_HEADS_KEYS, "num_key_value_heads", "num_kv_heads", "n_head_kv");
-KEYS(HEAD_DIM_KEYS, "head_dim");
+KEYS(KV_HEADS_KEYS, "num_key_value_heads", "num_kv_heads", "n_head_kv", "num_attention_groups");
+KEYS(HEAD_DIM_KEYS, "head_dim", "attention_head_dim");
 KEYS(VOCAB_KEYS, "vocab_size");
 KEYS(INTERMEDIATE_KEYS, "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size");
 KEYS(POSITIONS_KEYS, "max_position_embeddings", "n_positions");
 KEYS(EXPERTS_KEYS, "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts");
-KEYS(EXPERTS_PER_TOKEN_KEYS, "num_experts_per_tok", "experts_per_token", "moe_k");
+KEYS(EXPERTS_PER_TOKEN_KEYS, "num_experts_per_tok", "experts_per_token", "moe_k", "moe_top_k");
 KEYS(WINDOW_KEYS, "sliding_window");
 
 static int or_required(int size) {
@@ -76,13 +78,16 @@ Status model_read_attention(const JsonNode *config, ModelDraft *draft) {
 // The shared experts, as their number (DeepSeek) or as the size of all together (Qwen).
 static Status read_shared_experts(const JsonNode *config, int num_shared, ModelDraft *draft) {
     static KEYS(NUMBER, "n_shared_experts", "moe_num_shared_experts");
-    static KEYS(SIZE, "shared_expert_intermediate_size");
+    static KEYS(SIZE, "shared_expert_intermediate_size", "share_expert_dim");
+    static KEYS(WIDTH, "moe_shared_expert_intermediate_size"); // of one, however many they are
     const int size_default = draft->ffn.shared_intermediate_size;
     int size, number;
     TRY(key_read_size(config, &(SizeKey){NUMBER, 0, 1024, num_shared, 0}, &number));
     TRY(key_read_size(config, &(SizeKey){SIZE, 0, MODEL_MAX_INTERMEDIATE, size_default, 0}, &size));
     JsonNode number_node = key_find(config, NUMBER), size_node = key_find(config, SIZE);
-    const double product = (double)number * draft->ffn.moe_intermediate_size;
+    int width = draft->ffn.moe_intermediate_size;
+    TRY(key_read_size_or(config, WIDTH, MODEL_MAX_INTERMEDIATE, width, &width));
+    const double product = (double)number * width;
     if (product > MODEL_MAX_INTERMEDIATE)
         return json_error(&number_node, "%d x moe_intermediate_size %d is more than %d", number,
                           draft->ffn.moe_intermediate_size, MODEL_MAX_INTERMEDIATE);
@@ -124,7 +129,7 @@ Status model_read_expert_groups(const JsonNode *config, ModelDraft *draft) {
 }
 
 Status model_read_mtp(const JsonNode *config, ModelDraft *draft) {
-    static KEYS(MTP, "num_nextn_predict_layers");
+    static KEYS(MTP, "num_nextn_predict_layers", "mtp_num_hidden_layers");
     return key_read_size(config, &(SizeKey){MTP, 0, MODEL_MAX_MTP_LAYERS, 0, 0},
                          &draft->model.num_mtp_layers);
 }
@@ -138,22 +143,40 @@ static bool says_something(const JsonNode *node) {
     return true;
 }
 
-Status model_refuse_unsupported(const JsonNode *config) {
+Status model_refuse_unsupported(const JsonNode *config, const char *but, Arena *arena) {
     static const struct {
         const char *key, *what;
     } REFUSED[] = {
-        {"is_encoder_decoder", "an encoder with a decoder"},
-        {"add_cross_attention", "cross attention"},
         {"attention_chunk_size", "attention in chunks"},
-        {"index_topk", "sparse attention"},
+        {"index_topk", "sparse attention with an indexer"},
+        {"compress_ratios", "compressed attention"},
+        {"linear_attn_config", "Kimi's delta attention"},
         {"num_kv_shared_layers", "layers that share keys and values"},
+        {"hc_mult", "several residual streams"},
+        {"moe_latent_size", "experts of a latent width"},
+        {"zero_expert_num", "experts that compute nothing"},
+        {"hidden_size_per_layer_input", "an embedding for each layer"},
     };
+    const JsonNode decodes = json_get(config, "is_encoder_decoder"),
+                   crosses = json_get(config, "add_cross_attention");
+    if (says_something(&decodes))
+        return json_error(&decodes, "an encoder with a decoder is not supported yet");
+    if (says_something(&crosses))
+        return json_error(&crosses, "cross attention is not supported yet");
+    JsonNode first = {0};
+    const char *all = NULL;
+    bool several = false;
     for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
-        JsonNode node = json_get(config, REFUSED[i].key);
-        if (says_something(&node))
-            return json_error(&node, "%s is not supported yet", REFUSED[i].what);
+        const char *key = REFUSED[i].key, *what = REFUSED[i].what;
+        JsonNode node = json_get(config, key);
+        if (!says_something(&node) || (but && strcmp(but, key) == 0)) continue;
+        several = all != NULL;
+        if (!all) first = node;
+        all = all ? arena_printf(arena, "%s, %s (%s)", all, what, key)
+                  : arena_printf(arena, "%s (%s)", what, key);
     }
-    return status_ok();
+    if (!all) return status_ok();
+    return json_error(&first, "%s %s not modelled yet", all, several ? "are" : "is");
 }
 
 static Status kind_check(const JsonNode *config, const LayerKind *kind) {

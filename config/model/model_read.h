@@ -35,6 +35,10 @@ Status model_read_experts(const JsonNode *config, int moe_size, int num_shared, 
 // Groups of experts to which a token's choice is limited (DeepSeek's n_group, topk_group).
 Status model_read_expert_groups(const JsonNode *config, ModelDraft *draft);
 
+// What layer_types says of each layer, as draft->layers; left where the file has none. Needs
+// draft->arena, the layers' number, and what the other mixer and the chunks are.
+Status model_read_layer_types(const JsonNode *config, ModelDraft *draft);
+
 // Which layers are MoE and which look at a window: fills the model's kinds, num_kinds and
 // layer_kind.
 typedef struct {
@@ -50,8 +54,9 @@ Status model_read_layers(const JsonNode *config, const LayerDefaults *defaults, 
 // Multi-token-prediction layers, 0 where the file says nothing.
 Status model_read_mtp(const JsonNode *config, ModelDraft *draft);
 
-// Refuses keys that change the architecture in a way nothing here models.
-Status model_refuse_unsupported(const JsonNode *config);
+// Refuses keys that change the architecture in a way nothing here models; names all of them.
+//   but  one that is read; NULL: none
+Status model_refuse_unsupported(const JsonNode *config, const char *but, Arena *arena);
 
 // Relations between the sizes: what must divide what, what may not exceed what.
 Status model_check(const JsonNode *config, const Model *model);

@@ -72,6 +72,10 @@
     X(MLP_BIAS, "mlp_bias", RULE_SWITCH_NAMES)                                                     \
     X(LM_HEAD_BIAS, "lm_head_bias", RULE_SWITCH_NAMES)                                             \
     X(ATTENTION_SINKS, "attention_sinks", RULE_SWITCH_NAMES)                                       \
+    X(OUTPUT_GATE, "output_gate", RULE_SWITCH_NAMES)                                               \
+    X(CHUNKED_ATTENTION, "chunked_attention", RULE_SWITCH_NAMES)                                   \
+    X(GATED_DELTA, "gated_delta", RULE_SWITCH_NAMES)                                               \
+    X(STATE_SPACE, "state_space", RULE_SWITCH_NAMES)                                               \
     X(WINDOWS, "windows", NULL)                                                                    \
     X(TIED, "tied", RULE_SWITCH_NAMES)                                                             \
     X(FRONT, "front", RULE_FRONT_NAMES)                                                            \

@@ -213,6 +213,38 @@ static double attention_s(const Pool *pool, const Op *op) {
     return launches_s + fmax(op->flops / rate, memory_s(gpu, op->bytes));
 }
 
+// Kernels of the gated delta rule of flash-linear-attention 0.5.1 on H200 (QwenLM/FlashQLA,
+// benchmark/benchmark_results_H200.txt, heads of 128, chunks of 64): their time grows with chunks x
+// heads, and what carries the state takes no less than so long a chunk, one after the other. The
+// table's forward is met within 10 % from 4,096 tokens on, its backward within 10 % with one
+// sequence (tests/workload/test_scan.c). On GB200 (benchmark_results_GB200.txt) a multiprocessor
+// does about as much, whatever its peak; on H20 (MoonshotAI/FlashKDA, BENCHMARK_H20.md: 2.1 ms with
+// 64 heads, 3.2 with 96) 0.3 of a small peak is the bound.
+typedef struct {
+    double chunk_flops_per_s, state_flops_per_s; // of a multiprocessor
+    double state_s;                              // of a chunk
+} ScanLaw;
+
+static const ScanLaw SCAN_LAWS[] = {
+    {.chunk_flops_per_s = 0.69e12, .state_flops_per_s = 1.6e12, .state_s = 1.1e-6},
+    {.chunk_flops_per_s = 0.745e12, .state_flops_per_s = 0.62e12, .state_s = 3.57e-6}, // backward
+};
+static const double SCAN_PEAK_FRAC = 0.3;
+
+static double scan_s(const Pool *pool, const Op *op) {
+    const Gpu *gpu = &pool->gpu;
+    const ScanLaw *law = &SCAN_LAWS[op->backward];
+    const int precision =
+        gpu->peak_flops_per_s[PRECISION_BF16] > 0 ? PRECISION_BF16 : PRECISION_FP16;
+    const double most = SCAN_PEAK_FRAC * gpu->peak_flops_per_s[precision];
+    const double state = op->scan.state_flops, chunks = op->flops - state;
+    const double state_s = fmax(state / fmin(law->state_flops_per_s * gpu->num_sms, most),
+                                op->scan.num_chunks * law->state_s);
+    const double chunks_s = chunks / fmin(law->chunk_flops_per_s * gpu->num_sms, most);
+    const double launches_s = op->num_kernels * gpu->efficiency.launch_s;
+    return launches_s + fmax(chunks_s + state_s, memory_s(gpu, op->bytes));
+}
+
 double op_compute_s(const Pool *pool, const Op *op) {
     if (pool->gpu.core) return core_op_s(&pool->gpu, op);
     double launches_s = op->num_kernels * pool->gpu.efficiency.launch_s;
@@ -221,6 +253,8 @@ double op_compute_s(const Pool *pool, const Op *op) {
         return gemm_s(pool, op);
     case OP_ATTENTION:
         return attention_s(pool, op);
+    case OP_SCAN:
+        return scan_s(pool, op);
     case OP_MEMORY:
         return launches_s + memory_s(&pool->gpu, op->bytes);
     case OP_COLLECTIVE:

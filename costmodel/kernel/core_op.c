@@ -51,6 +51,8 @@ static double product_s(const CoreLaws *laws, const Op *op) {
     return op->gemm.groups * core_product_s(law, op->gemm.m, op->gemm.n, op->gemm.k);
 }
 
+enum { SCAN_TOKENS = 64, SCAN_DIM = 128 };
+
 double core_op_s(const Gpu *gpu, const Op *op) {
     const CoreLaws *laws = &gpu->core[op->precision];
     switch (op->kind) {
@@ -59,6 +61,8 @@ double core_op_s(const Gpu *gpu, const Op *op) {
     case OP_ATTENTION:
         return core_attention_s(&laws->attention[op->backward], op->flops,
                                 attention_op_tokens(&op->attention), op->attention.head_dim);
+    case OP_SCAN: // its products are as small as those of attention over a chunk
+        return core_attention_s(&laws->attention[op->backward], op->flops, SCAN_TOKENS, SCAN_DIM);
     case OP_MEMORY:
         if (op->bytes <= 0) return 0;
         return core_loop_s(laws, core_loop(op), is_backward(op), op->bytes, op->memory.angles);

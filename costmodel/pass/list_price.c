@@ -34,6 +34,7 @@ static StepPart op_part(const PricingContext *context, const Op *op) {
     case OP_GEMM:
         return PART_PRODUCTS;
     case OP_ATTENTION:
+    case OP_SCAN:
         return PART_ATTENTION;
     case OP_MEMORY:
         return PART_MEMORY;

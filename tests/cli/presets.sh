@@ -25,13 +25,15 @@ done
 "$MESHWRIGHT" clusters --help | grep -q 'clusters dgx-h100 --json' || fail "not in the help"
 
 # A model of one's own file: what it weighs, what its layers are, what a token leaves behind. The
-# weights of DeepSeek-V3 are 671.0 G, of which 37.5 G are active; its multi-token prediction 11.6 G.
+# weights of DeepSeek-V3 are 671.0 G, of which 36.6 G are active beside the word table; its
+# multi-token prediction 11.6 G.
 "$MESHWRIGHT" models deepseek-v3 --json | python3 -c '
 import json, sys
 answer = json.load(sys.stdin)
 open("config.json", "w").write(json.dumps(answer["model"]))
 s = answer["summary"]
 assert abs(s["parameters"] / 671.0e9 - 1) < 1e-3, s
+assert abs(s["active_parameters"] / 36.6e9 - 1) < 1e-2, s
 assert abs(s["mtp_parameters"] / 11.6e9 - 1) < 1e-2, s
 assert s["cache_bytes_per_token"] == 61 * 2 * (512 + 64), s
 assert [(k["num_layers"], k["mixer"]["kind"], k["feed_forward"]["kind"]) for k in s["layers"]] == [
@@ -48,6 +50,37 @@ assert file["model"] == json.load(open("config.json"))
 "$MESHWRIGHT" models ./config.json >text || fail "a file has no text"
 grep -q "^layers      3: latent attention, 128 heads of 192, rank 512; gated MLP of 18432$" text || fail "$(cat text)"
 grep -q "^            58: latent attention, .*; 8 of 256 gated experts of 2048, shared 2048$" text || fail "$(cat text)"
+
+# A hybrid: what a sequence leaves in states, 36 layers of 64 heads of 128 x 128 in fp32 and three
+# inputs of a convolution over 12288 numbers in 16 bits; a token leaves keys and values in 12.
+"$MESHWRIGHT" models qwen3.5-122b-a10b --json | python3 -c '
+import json, sys
+s = json.load(sys.stdin)["summary"]
+assert s["state_bytes_per_sequence"] == 36 * (64 * 128 * 128 * 4 + 3 * 12288 * 2), s
+assert s["cache_bytes_per_token"] == 12 * 2 * 2 * 256 * 2, s
+assert [(k["num_layers"], k["mixer"]["kind"]) for k in s["layers"]] == [
+    (36, "gated_delta"), (12, "attention")], s["layers"]
+' || fail "the summary of qwen3.5-122b-a10b"
+
+# A model with a tower that is not modelled is refused by that; its text alone can be pasted.
+python3 -c '
+import json
+text = {"model_type": "deepseek_v3", **{k: v for k, v in json.load(open("config.json")).items()
+        if k not in ("name", "source", "model_type")}}
+json.dump({"model_type": "kimi_k25", "text_config": text, "vision_config": {"vt_hidden_size": 8}},
+          open("wrapped.json", "w"))
+'
+"$MESHWRIGHT" models ./wrapped.json >text 2>&1 && fail "a tower that is not modelled is shown"
+grep -q 'vision_config: the tower for images of "kimi_k25" is not modelled yet; .*--text-only' text ||
+    fail "$(cat text)"
+"$MESHWRIGHT" models ./wrapped.json --text-only --json >text.json || fail "no text alone"
+python3 -c '
+import json
+print(json.dumps({"schema": 1, "model": json.load(open("text.json"))["model"], "cluster": "dgx-h100:256",
+                  "training": {"seq_len": 4096, "global_batch": 2048}}))' >pasted.json
+"$MESHWRIGHT" estimate pasted.json >text 2>&1 || [ $? -eq 1 ] || fail "$(cat text)"
+grep -q "^wrapped (671 G parameters" text || fail "$(cat text)"
+
 "$MESHWRIGHT" models ./nowhere.json >text 2>&1 && fail "a file that is not there is shown"
 grep -q "nowhere.json" text || fail "$(cat text)"
 

@@ -149,13 +149,15 @@ static void a_misspelled_required_key_is_pointed_at(void) {
                    "\"num_attention_heads\": 8, \"vocab_size\": 1000}",
                    "job.json: model.hidden_size: missing; the file has \"hidden_sise\"");
     expect_message("{\"model_type\": \"mamba2\"}",
-                   "job.json: model.model_type: \"mamba2\" is unknown; known are llama, mistral, "
-                   "mixtral, qwen2, qwen2_vl, qwen2_5_vl, qwen2_moe, qwen3, qwen3_moe, qwen3_vl, "
-                   "qwen3_vl_text, qwen3_vl_moe, qwen3_vl_moe_text, "
-                   "deepseek_v2, deepseek_v3, kimi_k2, "
-                   "gpt_oss, gemma2, gemma3, gemma3_text, phi3, internlm, gpt2, gpt_neox, bloom, "
-                   "mpt, opt, falcon, RefinedWebModel, mimo, glm4_moe, seed_oss, hunyuan_v1_dense, "
-                   "smollm3, cohere2, ernie4_5, ernie4_5_moe, minimax_m2, t5, mt5, generic");
+                   "job.json: model.model_type: \"mamba2\" is unknown; known are llama, llama4, "
+                   "mistral, mixtral, qwen2, "
+                   "qwen2_vl, qwen2_5_vl, qwen2_moe, qwen3, qwen3_moe, qwen3_vl, "
+                   "qwen3_vl_moe, qwen3_next, qwen3_5, qwen3_5_moe, deepseek_v2, "
+                   "deepseek_v3, kimi_k2, gpt_oss, gemma2, gemma3, phi3, "
+                   "internlm, gpt2, gpt_neox, bloom, mpt, opt, falcon, "
+                   "RefinedWebModel, mimo, glm4_moe, seed_oss, hunyuan_v1_dense, "
+                   "smollm3, cohere2, ernie4_5, ernie4_5_moe, minimax_m2, "
+                   "nemotron_h, step3p5, step3p7, t5, mt5, generic");
 }
 
 static void values_of_a_wrong_type_are_refused(void) {

@@ -136,8 +136,9 @@ static void a_wrapper_of_a_known_text_says_so(void) {
     CU_ASSERT_EQUAL(status.code, STATUS_INVALID);
     CU_ASSERT_STRING_EQUAL(
         status.text, "config.json: model_type: \"kimi_k25\" is unknown, but its text_config is "
-                     "\"kimi_k2\", which is known; for the text alone put that object in the "
-                     "place of the model");
+                     "\"kimi_k2\", which is known; for the text alone put what "
+                     "`meshwright models FILE --text-only --json` prints in the place of the "
+                     "model");
     arena_free(&arena);
 }
 

@@ -58,6 +58,8 @@ static const struct {
     {"llama-3.2-3b", 3212749824},
     {"llama-3.3-70b", 70553706496},
     {"llama-30b", 32528943616},
+    {"llama-4-maverick", 400711848960},
+    {"llama-4-scout", 107769861120},
     {"llama-65b", 65285660672},
     {"llama-7b", 6738415616},
     {"megatron-gpt-145b", 145622261760},
@@ -80,8 +82,10 @@ static const struct {
     {"mpt-70b", 64862437376},
     {"mpt-7b", 6649286656},
     {"mt-nlg-530b", 529600819200},
+    {"nemotron-3-nano-30b-a3b", 31577940288},
     {"nemotron-4-15b", 15628775424},
     {"nemotron-4-340b", 341029195776},
+    {"nemotron-h-56b", 56324350464},
     {"opt-1.3b", 1315758080},
     {"opt-13b", 12853473280},
     {"opt-175b", 174604468224},
@@ -116,8 +120,14 @@ static const struct {
     {"qwen3-4b", 4022468096},
     {"qwen3-8b", 8190735360},
     {"qwen3-coder-480b-a35b", 480154875392},
+    {"qwen3-next-80b-a3b", 79674391296},
     {"qwen3-vl-30b-a3b", 30532122624},
     {"qwen3-vl-8b", 8190735360},
+    {"qwen3.5-122b-a10b", 122111526912},
+    {"qwen3.5-27b", 26895998464},
+    {"qwen3.5-35b-a3b", 34660610688},
+    {"qwen3.5-397b-a17b", 396346350336},
+    {"step-3.7-flash", 195832712256},
     {"t5-11b", 11307321344},
     {"t5-3b", 2851598336},
     {"tinyllama-1.1b", 1100048384},
@@ -223,29 +233,39 @@ static void norms_and_positions_are_the_published_ones(void) {
     arena_free(&arena);
 }
 
-static double active_parameters(const char *name) {
+// With the word table, which model_active_parameters leaves out; or without.
+static double active_parameters(const char *name, bool with_table) {
     Arena arena = {0};
     Model model = {0};
     CU_ASSERT_EQUAL(model_load_preset(name, &arena, &model).code, STATUS_OK);
     const double active = model_active_parameters(&model);
+    const double table = (double)model.vocab_size * model.hidden_size;
+    CU_ASSERT_FALSE(model.tie_word_embeddings);
     arena_free(&arena);
-    return active;
+    return with_table ? active + table : active;
 }
 
 // Published: DeepSeek-V3 37B (arXiv:2412.19437), DeepSeek-V2 21B (arXiv:2405.04434), Mixtral 12.9B
-// and 39B (mistral.ai), Qwen3 3.3B and 22B (arXiv:2505.09388), Kimi K2 32B (model card). GPT-OSS
-// (arXiv:2508.10925, table 1) leaves the embedding of 201,088 x 2,880 out: 5.13B and 3.61B.
+// and 39B (mistral.ai), Qwen3 3.3B and 22B (arXiv:2505.09388), Kimi K2 32B (model card), with the
+// word table; Llama 4 17B (model card), Qwen3.5 10B and 17B (model pages). GPT-OSS
+// (arXiv:2508.10925, table 1) leaves the embedding of 201,088 x 2,880 out: 5.13B and 3.61B;
+// Nemotron 3 Nano has 3.2B, and 3.6B with it (model card).
 static void active_counts_of_mixtures_are_the_published_ones(void) {
-    const double gpt_oss_embedding = 201088.0 * 2880;
-    CU_ASSERT_DOUBLE_EQUAL(active_parameters("deepseek-v3"), 37.5e9, 0.1e9);
-    CU_ASSERT_DOUBLE_EQUAL(active_parameters("deepseek-v2"), 21e9, 0.5e9);
-    CU_ASSERT_DOUBLE_EQUAL(active_parameters("mixtral-8x7b"), 12.9e9, 0.05e9);
-    CU_ASSERT_DOUBLE_EQUAL(active_parameters("mixtral-8x22b"), 39e9, 0.5e9);
-    CU_ASSERT_DOUBLE_EQUAL(active_parameters("qwen3-30b-a3b"), 3.3e9, 0.06e9);
-    CU_ASSERT_DOUBLE_EQUAL(active_parameters("qwen3-235b-a22b"), 22e9, 0.5e9);
-    CU_ASSERT_DOUBLE_EQUAL(active_parameters("kimi-k2"), 32.5e9, 0.5e9);
-    CU_ASSERT_DOUBLE_EQUAL(active_parameters("gpt-oss-120b") - gpt_oss_embedding, 5.13e9, 0.01e9);
-    CU_ASSERT_DOUBLE_EQUAL(active_parameters("gpt-oss-20b") - gpt_oss_embedding, 3.61e9, 0.01e9);
+    CU_ASSERT_DOUBLE_EQUAL(active_parameters("deepseek-v3", true), 37.5e9, 0.1e9);
+    CU_ASSERT_DOUBLE_EQUAL(active_parameters("deepseek-v2", true), 21e9, 0.5e9);
+    CU_ASSERT_DOUBLE_EQUAL(active_parameters("mixtral-8x7b", true), 12.9e9, 0.05e9);
+    CU_ASSERT_DOUBLE_EQUAL(active_parameters("mixtral-8x22b", true), 39e9, 0.5e9);
+    CU_ASSERT_DOUBLE_EQUAL(active_parameters("qwen3-30b-a3b", true), 3.3e9, 0.06e9);
+    CU_ASSERT_DOUBLE_EQUAL(active_parameters("qwen3-235b-a22b", true), 22e9, 0.5e9);
+    CU_ASSERT_DOUBLE_EQUAL(active_parameters("kimi-k2", true), 32.5e9, 0.5e9);
+    CU_ASSERT_DOUBLE_EQUAL(active_parameters("gpt-oss-120b", false), 5.13e9, 0.01e9);
+    CU_ASSERT_DOUBLE_EQUAL(active_parameters("gpt-oss-20b", false), 3.61e9, 0.01e9);
+    CU_ASSERT_DOUBLE_EQUAL(active_parameters("llama-4-scout", true), 17e9, 0.5e9);
+    CU_ASSERT_DOUBLE_EQUAL(active_parameters("llama-4-maverick", true), 17e9, 0.5e9);
+    CU_ASSERT_DOUBLE_EQUAL(active_parameters("qwen3.5-122b-a10b", true), 10e9, 0.5e9);
+    CU_ASSERT_DOUBLE_EQUAL(active_parameters("qwen3.5-397b-a17b", true), 17e9, 0.5e9);
+    CU_ASSERT_DOUBLE_EQUAL(active_parameters("nemotron-3-nano-30b-a3b", false), 3.2e9, 0.05e9);
+    CU_ASSERT_DOUBLE_EQUAL(active_parameters("nemotron-3-nano-30b-a3b", true), 3.6e9, 0.05e9);
 }
 
 // 2 x 7168 x 7168 + 3 x 7168 and one MoE layer of 11,507,286,272: the 11.5B of the README of
@@ -272,16 +292,16 @@ static void parts_add_up_to_the_whole(void) {
         for (int layer = 0; layer < model.num_layers; layer++) {
             const LayerKind *kind = &model.kinds[model.layer_kind[layer]];
             const Model *own = kind->front ? model.front->model : &model;
-            double part = model_mixer_parameters(own, model_mixer(own)) +
-                          model_layer_norm_parameters(own, model_mixer(own));
+            double part =
+                model_mixer_parameters(own, &kind->mixer) + model_kind_norm_parameters(own, kind);
             if (kind->cross) part += model_cross_parameters(&model, model_mixer(&model));
             if (kind_is_moe(kind))
                 part += model_ffn(&model)->num_experts *
                             model_expert_parameters(&model, model_ffn(&model)) +
                         model_router_parameters(&model, model_ffn(&model)) +
                         model_shared_expert_parameters(&model, model_ffn(&model));
-            else
-                part += model_mlp_parameters(own, model_ffn(own));
+            else if (!kind->ffn.none)
+                part += model_mlp_parameters(own, &kind->ffn);
             CU_ASSERT_EQUAL(part, model_layer_parameters(&model, kind));
             sum += part;
         }

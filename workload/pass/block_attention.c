@@ -10,9 +10,17 @@ typedef struct {
     bool causal;
 } Keys;
 
+// Chunks are sequences of their own, each spread over all cp ranks.
+static Keys chunk_keys(const Builder *b) {
+    const Pass *pass = &b->pass;
+    const double length = b->kind->mixer.chunk, num = pass->sequences * pass->queries / length;
+    return (Keys){(length + 1) / 2, length, b->tokens, num, pass->causal};
+}
+
 // A window of a tower is a sequence of its own: a square of the image, which no other overlaps.
 static Keys own_keys(const Builder *b) {
     const Pass *pass = &b->pass;
+    if (b->kind->mixer.chunk > 0 && b->kind->mixer.chunk < pass->queries) return chunk_keys(b);
     const double window = b->kind->mixer.window, mean = pass_average_keys(pass, window);
     if (!b->kind->front || window <= 0)
         return (Keys){mean, pass->keys, pass->sequences * pass->keys / b->split.cp, pass->sequences,
@@ -62,8 +70,8 @@ static void build_rope(Builder *b, const Heads *h) {
     const Execution *execution = b->execution;
     double act = activation_bytes(execution);
     double values = b->tokens * (h->q_values + h->k_values + h->v_values);
-    double rotated =
-        b->model->position == POSITION_ROPE ? b->tokens * (h->q_values + h->k_values) : 0;
+    const bool rotates = b->model->position == POSITION_ROPE && !b->kind->mixer.no_positions;
+    double rotated = rotates ? b->tokens * (h->q_values + h->k_values) : 0;
     bool fused = execution->stack.launch.fused_rope || execution->compile;
     MemoryWork work = {.name = "rope",
                        .bytes = rotated * act * (fused ? 2 : 6),
@@ -231,13 +239,36 @@ static void build_unfused(Builder *b, const Heads *h, const Keys *keys) {
     build_memory(b, &transpose);
 }
 
+// Numbers of a token that multiply its results, over all tp ranks.
+static double gates_of(const Mixer *mixer) {
+    if (mixer->output_gate == GATE_HEADS) return mixer->num_heads;
+    return mixer->output_gate == GATE_RESULTS ? (double)mixer->num_heads * mixer->head_dim : 0;
+}
+
+// Results times the sigmoid of their gates, which are copied from where the queries' projection
+// left them (NVIDIA/Megatron-LM, megatron/core/transformer/attention.py, _apply_output_gate).
+static void build_output_gate(Builder *b, const Heads *h) {
+    const double act = activation_bytes(b->execution), values = b->tokens * h->o_values;
+    const double gates = b->tokens * gates_of(&b->kind->mixer) / b->split.tp;
+    const double kept = values * b->input_bytes_per_value;
+    build_memory(b, &(MemoryWork){.name = "output_gate",
+                                  .bytes = (2 * values + 3 * gates) * act,
+                                  .backward_bytes = (3 * values + 2 * gates) * act,
+                                  .kernels = 2,
+                                  .backward_kernels = 2,
+                                  .saved_bytes = gates * act + kept,
+                                  .product_input_bytes = kept,
+                                  .output_bytes = values * act});
+}
+
 static void build_gqa_projections(Builder *b) {
     const Model *m = b->model;
     const Mixer *mixer = &b->kind->mixer;
     double q = (double)mixer->num_heads * mixer->head_dim;
     double kv = fmax(mixer->num_kv_heads, b->split.tp) * (double)mixer->head_dim;
-    build_linear(b, "qkv_proj", SPLIT_COLUMN, b->tokens, q + 2 * kv, m->hidden_size, 0);
-    build_parts(b, q / b->split.tp, kv / b->split.tp, kv / b->split.tp);
+    const double gates = gates_of(mixer);
+    build_linear(b, "qkv_proj", SPLIT_COLUMN, b->tokens, q + gates + 2 * kv, m->hidden_size, 0);
+    build_parts(b, (q + gates) / b->split.tp, kv / b->split.tp, kv / b->split.tp);
     if (mixer->qkv_bias) b->dense_parameters += (q + 2 * kv) / b->split.tp;
     if (!mixer->qk_norm) return;
     // One norm for all heads, of which each tp rank has some, whatever it has of the tokens. A norm
@@ -257,42 +288,6 @@ static void build_gqa_projections(Builder *b) {
                        .saved_bytes = values * act,
                        .output_bytes = values * act};
     build_memory(b, &norm);
-}
-
-// Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1.2). The down projections
-// are replicated over tp, the up projections split by head.
-static void build_mla_projections(Builder *b) {
-    const Model *m = b->model;
-    const Mixer *mixer = &b->kind->mixer;
-    double heads = mixer->num_heads, act = activation_bytes(b->execution);
-    double qk_dim = mixer->qk_nope_head_dim + mixer->qk_rope_head_dim;
-    double in = b->input_bytes_per_value;
-    double kv_down = mixer->kv_lora_rank + mixer->qk_rope_head_dim;
-    if (mixer->qkv_bias) build_whole_parameters(b, mixer->q_lora_rank + kv_down);
-    if (mixer->q_lora_rank > 0)
-        build_linear(b, "q_down_proj", SPLIT_NONE, b->tokens_sp, mixer->q_lora_rank, m->hidden_size,
-                     0);
-    build_linear(b, "kv_down_proj", SPLIT_NONE, b->tokens_sp, kv_down, m->hidden_size, 0);
-    if (b->split.sequence_parallel && b->split.tp > 1) // the key part that all heads share
-        build_collective(b, "tp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,
-                         COLLECTIVE_REDUCE_SCATTER, GROUP_TP,
-                         b->tokens * mixer->qk_rope_head_dim * act);
-    int num_norms = mixer->q_lora_rank > 0 ? 2 : 1;
-    double latent = b->tokens_sp * (mixer->q_lora_rank + mixer->kv_lora_rank);
-    MemoryWork norm = {.name = "latent_norm",
-                       .bytes = latent * act * 2,
-                       .kernels = num_norms,
-                       .backward_bytes = latent * act * 3,
-                       .backward_kernels = 2 * num_norms,
-                       .saved_bytes = latent * (act + in),
-                       .product_input_bytes = latent * in,
-                       .output_bytes = latent * act};
-    build_memory(b, &norm);
-    b->module = MODULE_MLA_UP_PROJ;
-    double q_in = mixer->q_lora_rank > 0 ? mixer->q_lora_rank : m->hidden_size;
-    build_linear(b, "q_up_proj", SPLIT_COLUMN, b->tokens, heads * qk_dim, q_in, 0);
-    build_linear(b, "kv_up_proj", SPLIT_COLUMN, b->tokens,
-                 heads * (mixer->qk_nope_head_dim + mixer->v_head_dim), mixer->kv_lora_rank, 0);
 }
 
 // The product just built reads what an operator before it keeps.
@@ -324,25 +319,23 @@ static void build_output(Builder *b, const Heads *h, const char *name) {
         split->cp_method == CP_ALL_GATHER && b->execution->stack.residency.copies_attention_steps;
     bool copied = precision_is_quantized(b->precision) ||
                   (split->cp > 1 && (split->cp_method == CP_ULYSSES || joined));
-    double copy = copied ? b->tokens * h->o_values : 0;
+    const bool gated = mixer->output_gate != GATE_NONE; // the gate keeps what the product reads
+    if (gated) build_output_gate(b, h);
+    double copy = copied && !gated ? b->tokens * h->o_values : 0;
     build_linear(b, name, SPLIT_ROW, b->tokens, m->hidden_size, mixer->num_heads * v_dim,
                  copy * b->input_bytes_per_value);
-    if (!copied) input_share(b, b->tokens * h->o_values * activation_bytes(b->execution));
+    if (!copied && !gated) input_share(b, b->tokens * h->o_values * activation_bytes(b->execution));
     if (mixer->out_bias) build_whole_parameters(b, m->hidden_size);
 }
 
-void build_attention(Builder *b) {
+void build_attention_behind(Builder *b, void (*project)(Builder *b)) {
     const Model *m = b->model;
     const Mixer *mixer = &b->kind->mixer;
     Heads h = heads_of(mixer, b->split.tp);
     const Keys keys = own_keys(b);
-    bool mla = mixer->kind == MIXER_LATENT_ATTENTION;
     double values = b->tokens_sp * m->hidden_size;
     build_norm(b, "input_norm", values, NORM_INPUT | NORM_OUTPUT | NORM_BEGINS_BRANCH);
-    if (mla)
-        build_mla_projections(b);
-    else
-        build_gqa_projections(b);
+    project(b);
     build_rope(b, &h);
     b->module = 0;
     build_context_exchange(b, &h, true);
@@ -352,6 +345,10 @@ void build_attention(Builder *b) {
     if (mixer->sinks) b->dense_parameters += h.heads;
     if (m->norms_per_layer == 4) build_norm(b, "post_attention_norm", values, NORM_INPUT);
     build_residual(b, values);
+}
+
+void build_attention(Builder *b) {
+    build_attention_behind(b, build_gqa_projections);
 }
 
 // Queries of the decoder, keys and values of what the encoder made of its tokens: the output of its

@@ -195,6 +195,7 @@ void build_mlp(Builder *b) {
     const Model *m = b->model;
     const FeedForward *ffn = &b->kind->ffn;
     double values = b->tokens_sp * m->hidden_size;
+    if (ffn->none) return;
     // With a parallel residual its input is the layer's, which the first norm keeps.
     if (m->norms_per_layer > 1)
         build_norm(b, "pre_mlp_norm", values,
@@ -214,10 +215,10 @@ void build_mlp(Builder *b) {
 Block layer_build(const LayerWork *work, const LayerKind *kind, Arena *arena) {
     Builder b;
     builder_start(work, kind, arena, &b);
-    build_attention(&b);
+    build_mixer(&b);
     if (kind->cross) build_cross_attention(&b);
     build_mlp(&b);
-    build_whole_parameters(&b, model_layer_norm_parameters(work->model, &kind->mixer));
+    build_whole_parameters(&b, model_kind_norm_parameters(work->model, kind));
     return builder_finish(&b, kind->front         ? "front_layer"
                               : kind_is_moe(kind) ? "moe_layer"
                                                   : "layer");

@@ -210,6 +210,27 @@ void build_memory(Builder *b, const MemoryWork *work) {
         work->backward_alive_bytes > 0 ? work->backward_alive_bytes : 2 * work->output_bytes;
 }
 
+void build_scan(Builder *b, const ScanWork *work) {
+    const Execution *execution = b->execution;
+    Op op = {.name = work->name,
+             .kind = OP_SCAN,
+             .stream = STREAM_COMPUTE,
+             .scan.num_chunks = work->num_chunks,
+             .scan.state_flops = work->state_flops,
+             .precision = execution->precision,
+             .flops = work->flops,
+             .bytes = work->bytes,
+             .num_kernels = work->kernels,
+             .saved_bytes = work->saved_bytes,
+             .transient_bytes = work->output_bytes + work->transient_bytes};
+    Unit *unit = unit_add(b, op);
+    unit->backward_flops = work->backward_flops;
+    unit->backward_state_flops = work->backward_state_flops;
+    unit->backward_bytes = work->backward_bytes;
+    unit->backward_kernels = work->backward_kernels;
+    unit->backward_alive_bytes = work->backward_alive_bytes;
+}
+
 // Bytes of the buffer that a collective fills; an all-reduce works in place. What it reads is kept,
 // but for what is scattered: a product's result.
 static double buffer_bytes(CollectiveKind kind, Group group, double message_bytes) {

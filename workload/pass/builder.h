@@ -36,9 +36,10 @@ typedef struct {
     double quantize_bytes;  // OP_GEMM: moved to quantize the gradient of its output; 0: it is not
     double transpose_bytes; // OP_GEMM: moved to transpose what was gathered quantized
     int backward_kernels;
-    double backward_bytes;       // OP_MEMORY, OP_ATTENTION
-    double backward_flops;       // OP_ATTENTION
-    double backward_alive_bytes; // OP_MEMORY, OP_ATTENTION: gradients it reads and makes
+    double backward_bytes;       // OP_MEMORY, OP_ATTENTION, OP_SCAN
+    double backward_flops;       // OP_ATTENTION, OP_SCAN
+    double backward_alive_bytes; // OP_MEMORY, OP_ATTENTION, OP_SCAN: gradients it reads and makes
+    double backward_state_flops; // OP_SCAN
     // OP_COLLECTIVE: what the backward does with the gradient; NUM_COLLECTIVES is nothing
     CollectiveKind backward_collective;
     double backward_frac; // its bytes over those of the forward's
@@ -115,6 +116,19 @@ typedef struct {
 } MemoryWork;
 void build_memory(Builder *b, const MemoryWork *work);
 
+// The chunks of sequences behind a state (block_scan.c).
+//   kernels, flops, bytes, state_flops  of the forward; backward_* of the backward
+//   saved_bytes   kept for the backward; output_bytes alive until the next operator
+typedef struct {
+    const char *name;
+    double num_chunks; // of a sequence, one after the other
+    int kernels, backward_kernels;
+    double flops, backward_flops, state_flops, backward_state_flops;
+    double bytes, backward_bytes;
+    double saved_bytes, output_bytes, transient_bytes, backward_alive_bytes;
+} ScanWork;
+void build_scan(Builder *b, const ScanWork *work);
+
 // Collective whose backward is another one (NUM_COLLECTIVES: none).
 void build_collective(Builder *b, const char *name, Stream stream, CollectiveKind kind,
                       CollectiveKind backward_kind, GroupKind group, double message_bytes);
@@ -135,8 +149,18 @@ void build_embedding_lookup(Builder *b, const char *name, double tokens);
 
 Block layer_build(const LayerWork *work, const LayerKind *kind, Arena *arena); // block_mlp.c
 
-void build_attention(Builder *b);       // block_attention.c: from the input norm to the residual
-void build_cross_attention(Builder *b); // the same of what attends to the encoder
+// From the input norm to the residual: of b->kind's mixer (block_mixer.c), and of each kind, which
+// config/model/mixers.def lists.
+void build_mixer(Builder *b);
+#define X(kind, name) void build_##name(Builder *b);
+#include "config/model/mixers.def"
+#undef X
+void build_cross_attention(Builder *b); // of what attends to the encoder
+
+// Attention of queries, keys and values that `project` makes of the normed tokens
+// (block_attention.c).
+void build_attention_behind(Builder *b, void (*project)(Builder *b));
+
 void build_dense_mlp(Builder *b, double intermediate_size); // block_mlp.c
 void build_moe(Builder *b); // block_mlp.c: router, dispatch, experts, combine
 void build_mlp(Builder *b); // norm, MLP or MoE by b->kind, residual

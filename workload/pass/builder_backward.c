@@ -232,6 +232,7 @@ static void work_backward(Backward *w, const Unit *unit) {
     op.awaited_by_host = false; // it has the counts
     op.bytes = unit->backward_bytes;
     op.flops = unit->backward_flops;
+    op.scan.state_flops = unit->backward_state_flops;
     op.num_kernels = unit->backward_kernels;
     op.backward = true;
     op.released_bytes = unit->op.saved_bytes - unit->product_input_bytes;

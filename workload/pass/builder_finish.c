@@ -29,7 +29,7 @@ static void mark_per_operator(Builder *b) {
     Unit *last = NULL;
     for (int i = b->recomputable_begin; i < b->recomputable_end; i++) {
         Unit *unit = &b->units[i];
-        unit->recomputed = unit->op.kind != OP_ATTENTION && unit->op.kind != OP_COLLECTIVE;
+        unit->recomputed = unit->op.kind == OP_GEMM || unit->op.kind == OP_MEMORY;
         if (unit->op.kind != OP_GEMM || !unit->has_weight) continue;
         last = unit;
         double kept = kept_outputs(unit, &num_products);
@@ -126,7 +126,7 @@ static int forward_list(const Builder *b, Op *forward) {
                 op.transient_bytes += fmax(0, op.saved_bytes - kept);
                 op.saved_bytes = kept;
             }
-            if (op.kind == OP_MEMORY || op.kind == OP_ATTENTION)
+            if (op.kind != OP_GEMM && op.kind != OP_COLLECTIVE)
                 read_bytes = unit->recomputed ? left_bytes(unit, kept) : 0;
             if (unit->begins_branch && drops_input) branch_bytes = branch_input_bytes(b, i);
             if (unit->residual_bytes > 0) branch_bytes = 0;

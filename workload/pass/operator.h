@@ -8,6 +8,7 @@
 typedef enum {
     OP_GEMM,       // groups x (m x k times k x n)
     OP_ATTENTION,  // fused scaled-dot-product attention
+    OP_SCAN,       // chunks of a sequence, some of the work one after the other (linear attention)
     OP_MEMORY,     // bound by the bytes it moves: norms, activations, copies
     OP_COLLECTIVE, // among the ranks of a group
 } OpKind;
@@ -77,6 +78,13 @@ typedef struct {
     int generation; // of the kernel: StackLaunch.attention_generation
 } AttentionOp;
 
+// Kernels that work on the chunks of sequences at once, and one or two that carry a state from
+// chunk to chunk.
+typedef struct {
+    double num_chunks;  // of a sequence
+    double state_flops; // of Op.flops: of those that carry the state
+} ScanOp;
+
 // Bound by the bytes it moves.
 typedef struct {
     double angles;       // of which sine and cosine are taken
@@ -109,11 +117,12 @@ typedef struct Op {
     // The one of its kind is set, the others are zero.
     GemmOp gemm;
     AttentionOp attention;
+    ScanOp scan;
     MemoryOp memory;
     CollectiveOp collective;
 
     int precision;        // Precision
-    bool backward;        // attention and memory: runs in the backward, at the rates of that
+    bool backward;        // attention, scan, memory: runs in the backward, at the rates of that
     double flops;         // executed
     double bytes;         // read and written in device memory
     int num_kernels;      // launched, >= 1

@@ -1,6 +1,7 @@
 // The blocks of a model under a plan.
 #include "workload/pass/block.h"
 
+#include "config/model/mixer.h"
 #include "config/model/model_front.h"
 #include "plan/layer_plans.h"
 #include "plan/plan_orders.h"
@@ -230,7 +231,7 @@ static Block vocab_output_block(const Scenario *scenario, const Plan *plan, Aren
 // (chunk_build). All but lookup and head may be recomputed.
 static Block mtp_block(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Model *m = &scenario->model;
-    const LayerKind *kind = &m->kinds[m->layer_kind[m->num_layers - 1]];
+    const LayerKind *kind = model_mtp_kind(m);
     LayerWork work = text_work(scenario, plan);
     work.pass.recompute = plan_mtp_recompute(plan);
     Builder b;
@@ -241,24 +242,18 @@ static Block mtp_block(const Scenario *scenario, const Plan *plan, Arena *arena)
     build_norm(&b, "mtp_embedding_norm", values, NORM_INPUT | NORM_OUTPUT);
     build_norm(&b, "mtp_hidden_norm", values, NORM_INPUT | NORM_OUTPUT);
     build_linear(&b, "mtp_proj", SPLIT_COLUMN, b.tokens, m->hidden_size, 2.0 * m->hidden_size, 0);
-    build_attention(&b);
+    build_mixer(&b);
     build_mlp(&b);
     b.recomputable_end = b.num_units;
     build_head(&b, "mtp_final_norm");
-    build_whole_parameters(&b, model_layer_norm_parameters(m, &kind->mixer));
+    build_whole_parameters(&b, model_kind_norm_parameters(m, kind));
     build_whole_parameters(&b, (m->norm_bias ? 6.0 : 3.0) * m->hidden_size); // its own three norms
     return builder_finish(&b, "mtp");
 }
 
-// Numbers of a head's query and value.
-static double mixer_head_dims(const Mixer *mixer) {
-    return mixer->kind == MIXER_LATENT_ATTENTION
-               ? mixer->qk_nope_head_dim + mixer->qk_rope_head_dim + mixer->v_head_dim
-               : 2 * mixer->head_dim;
-}
-
 // Weights that a token is multiplied by.
 static double ffn_active_parameters(const Model *model, const FeedForward *ffn) {
+    if (ffn->none) return 0;
     if (ffn->num_experts == 0) return model_mlp_parameters(model, ffn);
     return model_router_parameters(model, ffn) + model_shared_expert_parameters(model, ffn) +
            ffn->num_experts_per_tok * model_expert_parameters(model, ffn);
@@ -272,14 +267,14 @@ double workload_model_flops(const Scenario *scenario) {
     double seq = (double)training->seq_len, tokens = seq * (double)training->global_batch;
     double matrices = (double)m->vocab_size * m->hidden_size, attention = 0, cross = 0;
     for (int i = 0; i < m->num_layers + m->num_mtp_layers; i++) {
-        int layer = i < m->num_layers ? i : m->num_layers - 1; // an MTP layer is like the last one
-        const LayerKind *kind = &m->kinds[m->layer_kind[layer]];
+        const LayerKind *kind = i < m->num_layers ? &m->kinds[m->layer_kind[i]] : model_mtp_kind(m);
         if (kind->front) continue;
         const Mixer *mixer = &kind->mixer;
         double keys = mixer->window > 0 ? fmin(mixer->window, seq) : seq;
         if (training->causal) keys = keys < seq ? keys - keys * keys / (2 * seq) : keys / 2;
+        if (mixer->chunk > 0 && mixer->chunk < seq) keys = mixer->chunk / 2.0;
         if (kind->cross) keys += (double)training->encoder_seq_len;
-        attention += 2 * keys * mixer->num_heads * mixer_head_dims(mixer);
+        attention += mixer_row(mixer->kind)->token_flops(mixer, keys);
         if (kind->cross) cross += model_mixer_parameters(m, mixer);
         matrices += model_mixer_parameters(m, mixer);
         matrices += ffn_active_parameters(m, &kind->ffn);
