@@ -6,8 +6,8 @@
 //         it, as long as all then take less than the slowest did. Where no group takes less for
 //         more, the split it ends with is the best of all: in a better one the slowest group has as
 //         many units less, and the others do not take them in less time. Where some do (a batch
-//         that a plan cannot divide), a few more units are tried, but the split may not be the
-//         best.
+//         that a plan cannot divide), a few more units are tried, taken and given, but the split
+//         may not be the best.
 // Source: the exchange argument for min-max allocation: Ibaraki and Katoh, "Resource Allocation
 //         Problems", MIT Press, 1988, chapter 5.
 #pragma once

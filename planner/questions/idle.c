@@ -187,7 +187,10 @@ static Status fewer_look(Look *look) {
     if (evenly && !near && cluster->num_gpus > IDLE_SMALL_GPUS) return status_ok();
     const double least_s = look->out->stats.loose_bound_s * cluster->num_gpus; // with one GPU
     const IdleAnswer *idle = &look->out->idle;
-    for (int n = cluster->num_gpus - 1; n > 0 && idle->num_looks < IDLE_MAX_NUMBERS; n--) {
+    // Where no number of each node gives all, all are those of whole nodes, and more may be used.
+    for (int n = cluster_total_gpus(cluster) - 1; n > 0 && idle->num_looks < IDLE_MAX_NUMBERS;
+         n--) {
+        if (n == cluster->num_gpus) continue;
         Scenario fewer = *look->scenario;
         IdleLook entry;
         if (near && least_s / n >= look->out->entries[0].estimate.step_time_s) return status_ok();

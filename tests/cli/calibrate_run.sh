@@ -159,7 +159,7 @@ if one_of 2 || [ -z "$rows" ]; then
 import json
 import sys
 
-sys.exit(json.load(open(sys.argv[1]))["median_change_of_families_frac"] > 0.002)
+sys.exit(json.load(open(sys.argv[1]))["median_change_of_families_frac"] > 0.003)
 EOF
 fi
 if one_of 2 && [ -n "$rows" ]; then

@@ -34,7 +34,7 @@ static void pieces_add_up_to_the_model(void) {
         CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
         Stack *stack = &scenario.execution.stack;
         stack->training.host_microbatch_s = stack->launch.host_layer_s =
-            stack->launch.host_launch_s = 0;
+            stack->launch.host_launch_s = stack->launch.host_expert_s = 0;
         Plan plan = plan_of(&scenario, 2, 1, &arena);
         BalanceCosts costs = balance_costs(&scenario, &plan, &arena);
         double sum = costs.first_s + costs.last_s;

@@ -123,7 +123,7 @@ static void layers_add_up_to_the_chunk(void) {
     job_open(&job, "deepseek-v2-lite", "dgx-h100:1", 4096);
     Stack *stack = &job.scenario.execution.stack;
     stack->training.host_microbatch_s = stack->launch.host_layer_s = stack->launch.host_launch_s =
-        0;
+        stack->launch.host_expert_s = 0;
     job_strategies(&job, 2, 1, 8);
     const LayerMenu menu = layer_menu(&job.scenario, job.plans, job.num_plans, &job.arena);
     const Model *model = &job.scenario.model;
@@ -156,7 +156,7 @@ static void changes_add_up_to_the_chunk(void) {
     job_open(&job, "llama-3.1-8b", "dgx-h100:1", 4096);
     Stack *stack = &job.scenario.execution.stack;
     stack->training.host_microbatch_s = stack->launch.host_layer_s = stack->launch.host_launch_s =
-        0;
+        stack->launch.host_expert_s = 0;
     for (int tp = 1; tp <= 4; tp *= 2) strategy_add(&job, tp, 1, 1, RECOMPUTE_NONE, 8);
     const LayerMenu menu = layer_menu(&job.scenario, job.plans, job.num_plans, &job.arena);
     Plan own[32], plan = job.plans[1]; // tp 2, then 4, then 1
