@@ -49,14 +49,13 @@ static Status file_checksum(const char *path, int64_t elements, char text[CHECKS
 
 // --- Saving
 
-// Whether all processes are well; waits for all.
-static Status agree(const Rank *rank, Status own, const char *what) {
+// Whether all processes are well; waits for all. Of the failure of another it has no sentence.
+static Status agree(const Rank *rank, Status own) {
     double failures = own.code != STATUS_OK;
     const Status status = rank_reduce(rank, &failures, 1, REDUCE_SUM);
     TRY(own);
     TRY(status);
-    if (failures == 0) return status_ok();
-    return status_error(STATUS_MACHINE, "%s: another process failed", what);
+    return failures == 0 ? status_ok() : (Status){.code = STATUS_MACHINE};
 }
 
 static Status head_write(const Rank *rank, const char *folder, const CheckpointHead *head) {
@@ -93,17 +92,26 @@ static Status files_write(const Rank *rank, const char *folder) {
     return status_ok();
 }
 
-// Who failed says why before another ends the run, and the first has tidied up before either.
+// Who failed says why, and all wait for that: a process that ends takes the others with it. The
+// answer has no sentence left to say.
+static Status failed_speaks(const Rank *rank, Status own) {
+    double met = 0;
+    if (own.code != STATUS_OK) fprintf(stderr, "%s\n", own.text);
+    fflush(stderr);
+    TRY(rank_reduce(rank, &met, 1, REDUCE_SUM));
+    return (Status){.code = own.code == STATUS_OK ? STATUS_MACHINE : own.code};
+}
+
+// The first has tidied up before anyone fails.
 Status checkpoint_save(const Rank *rank, const char *folder, const TrainedOn *on, int64_t step) {
-    enum { FAILED_SPEAKS_S = 1 };
     const bool first = rank->world->rank == 0;
     const CheckpointHead head = {
         .elements = model_parameter_elements(rank->scenario, rank->plan), .step = step, .on = *on};
     Status own = first ? checkpoint_folder_make(folder) : status_ok();
-    Status all = agree(rank, own, folder);
+    Status all = agree(rank, own);
     if (all.code == STATUS_OK) {
         own = files_write(rank, folder);
-        all = agree(rank, own, folder);
+        all = agree(rank, own);
     }
     const bool whole = all.code == STATUS_OK;
     if (first && whole) own = head_write(rank, folder, &head);
@@ -111,9 +119,8 @@ Status checkpoint_save(const Rank *rank, const char *folder, const TrainedOn *on
         own = checkpoint_folder_replace(folder);
     else if (first)
         checkpoint_folder_drop(folder);
-    all = agree(rank, whole ? own : all, folder);
-    if (all.code != STATUS_OK && own.code == STATUS_OK) sleep(FAILED_SPEAKS_S);
-    return all;
+    all = agree(rank, whole ? own : all);
+    return all.code == STATUS_OK ? all : failed_speaks(rank, own);
 }
 
 // --- Loading

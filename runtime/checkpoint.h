@@ -12,7 +12,8 @@
 // Refuses to replace a checkpoint of another model. A folder that is not there is legal.
 Status checkpoint_check_model(const Scenario *scenario, const char *folder, Arena *arena);
 
-// All processes save at the same time; they fail together.
+// All processes save at the same time; they fail together, when those that failed have said why on
+// standard error: the answer is then without a sentence.
 Status checkpoint_save(const Rank *rank, const char *folder, const TrainedOn *on, int64_t step);
 
 // Refuses a checkpoint of another model, optimizer or seed, and one that is truncated or damaged.

@@ -129,13 +129,14 @@ static int exit_code_of(StatusCode code) {
 
 // A process that fails alone must not leave the others waiting in a collective. What all refuse
 // alike, a bad input or a machine that will not do before there are groups, the first says, before
-// the others have waited for it.
+// the others have waited for it: it ends them, so a long wait is only as long where it has not
+// failed.
 void world_leave(World *world, Status status) {
-    enum { FIRST_SPEAKS_S = 1 };
+    enum { FIRST_SPEAKS_S = 10 };
     const bool failed = status.code != STATUS_OK;
     const bool alike = status.code != STATUS_MACHINE || !world->all;
     if (failed && world->rank != 0 && alike) sleep(FIRST_SPEAKS_S);
-    if (failed) fprintf(stderr, "%s\n", status.text);
+    if (failed && status.text[0] != '\0') fprintf(stderr, "%s\n", status.text);
     fflush(NULL);
     if (failed && world->mpi) mpi_abort(exit_code_of(status.code));
     if (world->mpi) mpi_end();

@@ -33,5 +33,6 @@ Status world_machine_sum(const World *world, double *number);
 Status world_connect(World *world, const Plan *plan, bool experts, bool cuda, Backend *backend);
 void world_disconnect(World *world); // accepts one without groups
 
-// Leaves. Where the machine failed one process, all others end too.
+// Leaves, with the sentence of a failure if it has one. Where the machine failed one process, all
+// others end too.
 void world_leave(World *world, Status status);
