@@ -100,6 +100,9 @@ Status document_write(const Document *document, DocumentFormat format, FILE *str
 // page, which on a terminal stands last.
 void document_print(const Document *document, const Paper *paper);
 
+// Of that the table of the last part's first section, and nothing around it.
+void document_print_table(const Document *document, const Paper *paper);
+
 // What only the text needs stands under this key of a section, and is dropped from a report.
 #define DOCUMENT_TEXT_KEY "in_text"
 void document_drop_text(cJSON *root);

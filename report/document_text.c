@@ -114,6 +114,10 @@ static const cJSON *table_of(const cJSON *section, const Paper *paper) {
     return section;
 }
 
+void document_print_table(const Document *document, const Paper *paper) {
+    table_of(cJSON_GetObjectItemCaseSensitive(document->part, "sections")->child, paper);
+}
+
 void document_print(const Document *document, const Paper *paper) {
     const cJSON *part, *sentence;
     cJSON_ArrayForEach(part, cJSON_GetObjectItemCaseSensitive(document->root, "parts")) {

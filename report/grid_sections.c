@@ -1,21 +1,12 @@
 // What-if: grids of changes as curves.
 #include "plan/plan.h"
 #include "report/answer_sections.h"
+#include "report/grid_figures.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MAX_AXES = 16, NUM_FIGURES = 7 };
-
-static const DocumentColumn FIGURES[NUM_FIGURES] = {
-    {"step_time_s", "step time"},
-    {"step_time_low_s", "80 % interval from"},
-    {"step_time_high_s", "to"},
-    {"tokens_per_s", "tokens/s"},
-    {"mfu_frac", "MFU"},
-    {"memory_device_bytes", "memory"},
-    {"usd_per_1e9_tokens", "USD per 1e9 tokens"},
-};
+enum { MAX_AXES = 16 };
 
 typedef struct {
     const char *paths[MAX_AXES];
@@ -43,15 +34,17 @@ static const char *point_text(const JsonNode *point, const JsonNode *answer) {
 }
 
 // A figure of a point: of what was played, where it was; the estimate's interval is not of that.
-static Status point_figure(const JsonNode *answer, int figure, double *value) {
+static Status point_figure(const JsonNode *answer, GridFigure figure, double *value) {
     const JsonNode simulated = json_get(answer, "simulated");
-    const char *key = FIGURES[figure].key;
+    const char *key = GRID_FIGURES[figure].key;
     *value = NAN;
     if (!json_is_present(answer)) return status_ok();
-    if (!json_is_present(&simulated)) return number_at(answer, key, figure == 0, value);
-    if (strstr(key, "_low_s") || strstr(key, "_high_s")) return status_ok();
+    if (!json_is_present(&simulated))
+        return number_at(answer, key, figure == GRID_STEP_TIME, value);
+    if (figure == GRID_STEP_TIME_LOW || figure == GRID_STEP_TIME_HIGH) return status_ok();
     const JsonNode played = json_get(&simulated, key);
-    return number_at(json_is_present(&played) ? &simulated : answer, key, figure == 0, value);
+    return number_at(json_is_present(&played) ? &simulated : answer, key, figure == GRID_STEP_TIME,
+                     value);
 }
 
 static Status point_row(cJSON *section, const JsonNode *point, const Axes *axes, Arena *arena) {
@@ -61,9 +54,9 @@ static Status point_row(cJSON *section, const JsonNode *point, const Axes *axes,
     cJSON *row = section_row(section);
     for (int i = 0; i < axes->num_axes; i++)
         row_value(row, cJSON_GetObjectItemCaseSensitive(values.item, axes->paths[i]));
-    for (int k = 0; k < NUM_FIGURES; k++) {
+    for (int k = 0; k < NUM_GRID_FIGURES; k++) {
         double value;
-        TRY(point_figure(&answer, k, &value));
+        TRY(point_figure(&answer, (GridFigure)k, &value));
         row_number(row, value);
     }
     row_text(row, json_is_present(&parallel) ? parallel_describe(parallel.item, arena) : NULL);
@@ -79,8 +72,8 @@ static bool only_cost_changes(const JsonNode *points) {
         const JsonNode answer = json_get(&point, "answer");
         double one_s, one_usd;
         if (!json_is_present(&answer)) continue;
-        if (point_figure(&answer, 0, &one_s).code != STATUS_OK ||
-            point_figure(&answer, NUM_FIGURES - 1, &one_usd).code != STATUS_OK || isnan(one_usd))
+        if (point_figure(&answer, GRID_STEP_TIME, &one_s).code != STATUS_OK ||
+            point_figure(&answer, GRID_COST, &one_usd).code != STATUS_OK || isnan(one_usd))
             return false;
         if (!first && one_s != step_s) return false;
         differs |= !first && one_usd != usd;
@@ -105,15 +98,15 @@ static const char *varied_text(const Axes *axes, Arena *arena) {
 Status grid_sections(Document *document, const Answer *answer, Arena *arena) {
     const JsonNode points = json_get(&answer->root, "points");
     const JsonNode replan = json_get(&answer->root, "replan");
-    DocumentColumn columns[MAX_AXES + NUM_FIGURES + 2];
+    DocumentColumn columns[MAX_AXES + NUM_GRID_FIGURES + 2];
     Axes axes;
     TRY(axes_read(&answer->root, arena, &axes));
     TRY(json_expect_array(&points));
     for (int i = 0; i < axes.num_axes; i++)
         columns[i] = (DocumentColumn){axes.paths[i], axes.paths[i]};
-    memcpy(columns + axes.num_axes, FIGURES, sizeof FIGURES);
-    columns[axes.num_axes + NUM_FIGURES] = (DocumentColumn){"plan", "plan"};
-    columns[axes.num_axes + NUM_FIGURES + 1] = (DocumentColumn){"note", "note"};
+    memcpy(columns + axes.num_axes, GRID_FIGURES, NUM_GRID_FIGURES * sizeof *GRID_FIGURES);
+    columns[axes.num_axes + NUM_GRID_FIGURES] = (DocumentColumn){"plan", "plan"};
+    columns[axes.num_axes + NUM_GRID_FIGURES + 1] = (DocumentColumn){"note", "note"};
     const int num_points = json_size(&points);
     const int num_rows = num_points < SECTION_MAX_ROWS ? num_points : SECTION_MAX_ROWS;
     const bool cost = only_cost_changes(&points);
@@ -127,7 +120,7 @@ Status grid_sections(Document *document, const Answer *answer, Arena *arena) {
                        "or are not legal are in the table alone.",
         .chart = "curve",
         .columns = columns,
-        .num_columns = axes.num_axes + NUM_FIGURES + 2,
+        .num_columns = axes.num_axes + NUM_GRID_FIGURES + 2,
     };
     const JsonNode played = json_get(&answer->root, "played");
     document_part(document,

@@ -12,31 +12,21 @@ enum { MAX_STRETCH_KINDS = 8, MAX_STRETCHES_SHOWN = 20, NUM_LONGEST_SHOWN = 10 }
 // --- By kind
 
 static void print_totals(const SimResult *result, const Paper *paper, Arena *arena) {
-    static const TableColumn columns[] = {{"work on the path", false, 0}, {"count", true, 0},
-                                          {"simulated", true, 0},         {"of the step", true, 0},
-                                          {"estimated", true, 0},         {"difference", true, 0}};
-    Table table = table_new(arena, columns, sizeof columns / sizeof *columns);
-    const double least_s = 1e-9 * result->step_time_s; // what rounding makes is nothing
-    for (int i = 0; i < result->path.num_totals; i++) {
-        const SimPathTotal *total = &result->path.totals[i];
-        char name[40], count[UNITS_SIZE], a[UNITS_SIZE], b[UNITS_SIZE], c[UNITS_SIZE],
-            d[UNITS_SIZE];
-        snprintf(name, sizeof name, "  %s", total->kind);
-        for (char *letter = name; *letter; letter++)
-            if (*letter == '_') *letter = ' ';
-        snprintf(count, sizeof count, "%d", total->count);
-        double more_s = total->simulated_s - total->estimated_s;
-        const char *cells[] = {name,
-                               count,
-                               units_seconds(total->simulated_s, a),
-                               units_percent(total->simulated_s / result->step_time_s, d),
-                               units_seconds(total->estimated_s, b),
-                               fabs(more_s) > least_s ? units_seconds(more_s, c) : "-"};
-        table_add(&table, STYLE_PLAIN, cells, NULL);
-    }
-    table_print(&table, paper);
+    cJSON *root = cJSON_CreateObject(), *path = cJSON_AddObjectToObject(root, "critical_path");
+    cJSON_AddNumberToObject(root, "step_time_s", result->step_time_s);
+    cJSON_AddItemToObject(path, "totals", sim_path_totals_to_json(&result->path));
+    Document document = document_new("");
+    document_part(&document, "", NULL);
+    const JsonNode node = {.file = "the answer", .item = root};
+    const Status status = path_section(&document, &node, arena);
+    if (status.code == STATUS_OK)
+        document_print_table(&document, paper);
+    else // not of an answer that was just made
+        paper_wrap(paper, 0, STYLE_BAD, status.text);
+    cJSON_Delete(document.root);
+    cJSON_Delete(root);
     char slack[UNITS_SIZE];
-    if (result->path.slack_s > least_s)
+    if (result->path.slack_s > 1e-9 * result->step_time_s)
         fprintf(paper->stream, "  in the estimate this path is %s shorter than the critical one\n",
                 units_seconds(result->path.slack_s, slack));
 }

@@ -1,5 +1,7 @@
 // A simulation: how far from the estimate and why, how busy the links are.
 #include "report/answer_sections.h"
+#include "report/path_report.h"
+#include "report/units.h"
 
 #include <math.h>
 #include <string.h>
@@ -90,33 +92,61 @@ static Status links_section(Document *document, const JsonNode *root, Arena *are
     return status_ok();
 }
 
-static Status path_section(Document *document, const JsonNode *root, Arena *arena) {
-    static const DocumentColumn columns[] = {{"kind", "on the critical path"},
-                                             {"count", "pieces"},
-                                             {"simulated_s", "simulated"},
-                                             {"estimated_s", "estimated"}};
+// "tp all gather" with what the text sets before it.
+static const char *path_kind_text(const char *kind, Arena *arena) {
+    char *text = arena_printf(arena, "  %s", kind);
+    for (char *letter = text; *letter; letter++)
+        if (*letter == '_') *letter = ' ';
+    return text;
+}
+
+static Status path_row(cJSON *section, const JsonNode *total, double step_s, Arena *arena) {
+    const double least_s = 1e-9 * step_s; // what rounding makes is nothing
+    const JsonNode kind = json_get(total, "kind");
+    const char *name;
+    double count, simulated_s, estimated_s;
+    char more[UNITS_SIZE];
+    TRY(json_read_string(&kind, arena, &name));
+    TRY(number_at(total, "count", false, &count));
+    TRY(number_at(total, "simulated_s", false, &simulated_s));
+    TRY(number_at(total, "estimated_s", false, &estimated_s));
+    const double more_s = simulated_s - estimated_s;
+    cJSON *row = section_row(section);
+    row_text(row, path_kind_text(name, arena));
+    row_text(row, name);
+    row_number(row, count);
+    row_number(row, simulated_s);
+    row_number(row, simulated_s / step_s);
+    row_number(row, estimated_s);
+    row_text(row, fabs(more_s) > least_s ? units_seconds(more_s, more) : "-");
+    return status_ok();
+}
+
+Status path_section(Document *document, const JsonNode *root, Arena *arena) {
+    static const DocumentColumn columns[] = {
+        {"kind_text", "work on the path"},
+        {"kind", "work on the path"},
+        {"count", "count"},
+        {"simulated_s", "simulated"},
+        {"step_share_frac", "of the step"},
+        {"estimated_s", "estimated"},
+        {"difference_text", "difference"},
+    };
     const SectionSpec spec = {
         .id = "path",
         .title = "What the simulated step waits for",
         .text = "The chain of work and messages, each of which the next one had to wait for.",
+        .in_text = "L-rrrrr",
         SECTION_COLUMNS(columns),
     };
     const JsonNode path = json_get(root, "critical_path"), totals = json_get(&path, "totals");
+    double step_s;
     if (!json_is_present(&totals)) return status_ok();
     TRY(json_expect_array(&totals));
+    TRY(number_at(root, "step_time_s", true, &step_s));
     cJSON *section = document_section(document, &spec);
-    for (int i = 0; i < json_size(&totals); i++) {
-        const JsonNode total = json_at(&totals, i), kind = json_get(&total, "kind");
-        const char *text;
-        TRY(json_read_string(&kind, arena, &text));
-        cJSON *row = section_row(section);
-        row_text(row, text);
-        for (int k = 1; k < 4; k++) {
-            double value;
-            TRY(number_at(&total, columns[k].key, false, &value));
-            row_number(row, value);
-        }
-    }
+    for (JsonNode total = json_at(&totals, 0); total.item; total = json_next(&total))
+        TRY(path_row(section, &total, step_s, arena));
     return status_ok();
 }
 

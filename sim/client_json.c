@@ -26,9 +26,8 @@ static cJSON *path_item_json(const SimPathItem *item) {
     return json;
 }
 
-static void path_add(cJSON *json, const SimPath *path) {
-    cJSON *object = cJSON_AddObjectToObject(json, "critical_path");
-    cJSON *totals = cJSON_AddArrayToObject(object, "totals");
+cJSON *sim_path_totals_to_json(const SimPath *path) {
+    cJSON *totals = cJSON_CreateArray();
     for (int i = 0; i < path->num_totals; i++) {
         const SimPathTotal *total = &path->totals[i];
         cJSON *row = cJSON_CreateObject();
@@ -38,6 +37,12 @@ static void path_add(cJSON *json, const SimPath *path) {
         json_add_number(row, "estimated_s", total->estimated_s);
         cJSON_AddItemToArray(totals, row);
     }
+    return totals;
+}
+
+static void path_add(cJSON *json, const SimPath *path) {
+    cJSON *object = cJSON_AddObjectToObject(json, "critical_path");
+    cJSON_AddItemToObject(object, "totals", sim_path_totals_to_json(path));
     json_add_number(object, "slack_s", path->slack_s);
     json_add_number(object, "num_instructions", path->num_instructions);
     cJSON *items = cJSON_AddArrayToObject(object, "instructions");

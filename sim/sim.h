@@ -123,3 +123,7 @@ Status sim_times_read(const SimResult *result, int stage, int lane, double *star
 
 // The answer of `simulate --json`; `timing` is last. The caller owns the tree.
 cJSON *sim_result_to_json(const SimResult *result);
+
+// Of that answer the list `critical_path.totals`: [{"kind", "count", "simulated_s",
+// "estimated_s"}]. The caller owns it.
+cJSON *sim_path_totals_to_json(const SimPath *path);
