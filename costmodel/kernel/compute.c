@@ -4,6 +4,7 @@
 #include "costmodel/kernel/core_op.h"
 #include "costmodel/kernel/kernel_gemm.h"
 #include "costmodel/kernel/measured_attention.h"
+#include "costmodel/kernel/measured_experts.h"
 #include "costmodel/kernel/surface_value.h"
 
 #include <math.h>
@@ -245,6 +246,42 @@ static double scan_s(const Pool *pool, const Op *op) {
     return launches_s + fmax(chunks_s + state_s, memory_s(gpu, op->bytes));
 }
 
+// One of the two grouped products of the experts that have tokens.
+static double experts_product_s(const Pool *pool, const Op *op, const MoeLoad *load, double n,
+                                double k) {
+    const ExpertsOp *experts = &op->experts;
+    const double products = experts->gated ? 3 : 2;
+    const double held = (double)experts->num_experts / experts->num_ranks;
+    const double weights_frac = n * k / (products * experts->hidden_size * experts->inter_size);
+    const Op product = {.kind = OP_GEMM,
+                        .gemm.groups = load->num_active,
+                        .gemm.m = load->num_rows / load->num_active,
+                        .gemm.n = n,
+                        .gemm.k = k,
+                        .gemm.aligned = 8,
+                        .gemm.separate = true,
+                        .gemm.fp8_recipe = op->experts.fp8_recipe,
+                        .precision = op->precision,
+                        .num_kernels = 1,
+                        .flops = 2 * load->num_rows * n * k,
+                        .bytes = (op->bytes - experts->pass_bytes) * weights_frac *
+                                 load->num_active / held};
+    return gemm_s(pool, &product);
+}
+
+static double experts_s(const Pool *pool, const Op *op) {
+    const double measured_s = measured_experts_s(pool->kernels, op);
+    if (!isnan(measured_s)) return measured_s / gemm_sustained_frac(pool, op->precision);
+    const ExpertsOp *experts = &op->experts;
+    const MoeRouting routing = experts_routing(experts);
+    const MoeLoad load = moe_load(&routing);
+    const double up = experts->inter_size * (experts->gated ? 2 : 1);
+    return (op->num_kernels - 2) * pool->gpu.efficiency.launch_s +
+           memory_s(&pool->gpu, experts->pass_bytes) +
+           experts_product_s(pool, op, &load, up, experts->hidden_size) +
+           experts_product_s(pool, op, &load, experts->hidden_size, experts->inter_size);
+}
+
 double op_compute_s(const Pool *pool, const Op *op) {
     if (pool->gpu.core) return core_op_s(&pool->gpu, op);
     double launches_s = op->num_kernels * pool->gpu.efficiency.launch_s;
@@ -255,6 +292,8 @@ double op_compute_s(const Pool *pool, const Op *op) {
         return attention_s(pool, op);
     case OP_SCAN:
         return scan_s(pool, op);
+    case OP_EXPERTS:
+        return experts_s(pool, op);
     case OP_MEMORY:
         return launches_s + memory_s(&pool->gpu, op->bytes);
     case OP_COLLECTIVE:

@@ -17,6 +17,9 @@
 //                 128 and 192 (backward) at the size of the kernel
 //     of a pass that does not train, where the measured kernels cover it:
 //     measured_attention_s / sustained_frac (costmodel/kernel/measured_attention.h)
+//   experts_s   (one operator of a pass that does not train)
+//     measured_experts_s / sustained_frac (costmodel/kernel/measured_experts.h), else launches +
+//     bytes beside the products / (bandwidth memory_frac) + gemm_s of its two grouped products
 //   memory_s    = launches + bytes / (bandwidth memory_frac)
 //   sustained_frac = min(1, (power_watts_per_gpu / W)^e), W full_rate_watts or light_rate_watts, e
 //     power_exponent: in a long step the power limit holds the clock below that of short tests

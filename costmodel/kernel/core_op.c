@@ -51,6 +51,16 @@ static double product_s(const CoreLaws *laws, const Op *op) {
     return op->gemm.groups * core_product_s(law, op->gemm.m, op->gemm.n, op->gemm.k);
 }
 
+// Its products; every expert has its share of the rows.
+static double experts_s(const CoreLaws *laws, const Op *op) {
+    const ExpertsOp *e = &op->experts;
+    const CoreProduct *law = &laws->products[PHASE_FORWARD];
+    const double held = (double)e->num_experts / e->num_ranks;
+    const double rows = e->tokens * e->experts_per_token / e->num_experts;
+    return held * (core_product_s(law, rows, e->inter_size * (e->gated ? 2 : 1), e->hidden_size) +
+                   core_product_s(law, rows, e->hidden_size, e->inter_size));
+}
+
 enum { SCAN_TOKENS = 64, SCAN_DIM = 128 };
 
 double core_op_s(const Gpu *gpu, const Op *op) {
@@ -63,6 +73,8 @@ double core_op_s(const Gpu *gpu, const Op *op) {
                                 attention_op_tokens(&op->attention), op->attention.head_dim);
     case OP_SCAN: // its products are as small as those of attention over a chunk
         return core_attention_s(&laws->attention[op->backward], op->flops, SCAN_TOKENS, SCAN_DIM);
+    case OP_EXPERTS:
+        return experts_s(laws, op);
     case OP_MEMORY:
         if (op->bytes <= 0) return 0;
         return core_loop_s(laws, core_loop(op), is_backward(op), op->bytes, op->memory.angles);

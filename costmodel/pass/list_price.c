@@ -32,6 +32,7 @@ typedef struct {
 static StepPart op_part(const PricingContext *context, const Op *op) {
     switch (op->kind) {
     case OP_GEMM:
+    case OP_EXPERTS:
         return PART_PRODUCTS;
     case OP_ATTENTION:
     case OP_SCAN:

@@ -99,8 +99,8 @@ static void build_permutation(Builder *b, const ExpertLoad *load, const char *na
     build_memory(b, &work);
 }
 
-// Tokens to their experts (dispatch) or back.
-static void build_exchange(Builder *b, const ExpertLoad *load, bool dispatch, double routed_bytes) {
+void build_experts_exchange(Builder *b, const ExpertLoad *load, bool dispatch,
+                            double routed_bytes) {
     const Model *m = b->model;
     const int ep = b->split.ep;
     if (ep == 1) return;
@@ -128,6 +128,7 @@ static void build_router(Builder *b) {
     b->precision = precision;
     b->units[b->num_units - 1].plain_gradient = true;
     if (ffn->router_bias) build_whole_parameters(b, ffn->num_experts);
+    if (!b->pass.trains) return; // the rest is in the experts' operator
     double scores = tokens * ffn->num_experts;
     MemoryWork top = {.name = "router_top_k",
                       .bytes = scores * 16,
@@ -156,7 +157,7 @@ static void build_experts(Builder *b) {
     const double tokens_bytes = b->tokens_sp * hidden * act, routed_bytes = routed * hidden * act;
     build_permutation(b, &load, "permute", routed * hidden, routed_bytes + tokens_bytes);
     b->units[b->num_units - 1].op.awaited_by_host = load.host_awaits_counts;
-    build_exchange(b, &load, true, routed_bytes);
+    build_experts_exchange(b, &load, true, routed_bytes);
     if (split->etp > 1) {
         build_collective(b, "etp_all_gather", STREAM_TP, COLLECTIVE_ALL_GATHER,
                          COLLECTIVE_REDUCE_SCATTER, GROUP_ETP, received * hidden * act);
@@ -172,7 +173,7 @@ static void build_experts(Builder *b) {
         build_collective(b, "etp_reduce_scatter", STREAM_TP, COLLECTIVE_REDUCE_SCATTER,
                          COLLECTIVE_ALL_GATHER, GROUP_ETP, received * hidden * act);
     }
-    build_exchange(b, &load, false, routed_bytes);
+    build_experts_exchange(b, &load, false, routed_bytes);
     build_permutation(b, &load, "unpermute", routed * hidden, routed_bytes);
     b->units[b->num_units - 1].op.transient_bytes += tokens_bytes; // the tokens' results
 }
@@ -182,7 +183,10 @@ void build_moe(Builder *b) {
     const FeedForward *ffn = &b->kind->ffn;
     b->module = MODULE_MOE;
     build_router(b);
-    build_experts(b);
+    if (b->pass.trains)
+        build_experts(b);
+    else
+        build_served_experts(b);
     if (ffn->shared_intermediate_size > 0) {
         b->module = MODULE_MOE | MODULE_SHARED_EXPERTS;
         build_dense_mlp(b, ffn->shared_intermediate_size);

@@ -41,6 +41,10 @@ static Unit *unit_add(Builder *b, Op op) {
     return unit;
 }
 
+void build_operator(Builder *b, Op op) {
+    unit_add(b, op);
+}
+
 // Bytes that memory-bound operators move over the least.
 static double memory_passes(const Execution *execution) {
     return execution->compile ? 1 : 1 + execution->stack.launch.eager_overhead_frac;

@@ -129,6 +129,18 @@ typedef struct {
 } ScanWork;
 void build_scan(Builder *b, const ScanWork *work);
 
+// Routed experts of a pass that does not train, behind the router's product: exchanges of tokens
+// and one operator between them (block_served_experts.c).
+void build_served_experts(Builder *b);
+
+// Tokens to their experts (dispatch) or back.
+struct ExpertLoad;
+void build_experts_exchange(Builder *b, const struct ExpertLoad *load, bool dispatch,
+                            double routed_bytes);
+
+// An operator of one forward pass, as it stands.
+void build_operator(Builder *b, Op op);
+
 // Collective whose backward is another one (NUM_COLLECTIVES: none).
 void build_collective(Builder *b, const char *name, Stream stream, CollectiveKind kind,
                       CollectiveKind backward_kind, GroupKind group, double message_bytes);

@@ -9,6 +9,7 @@ typedef enum {
     OP_GEMM,       // groups x (m x k times k x n)
     OP_ATTENTION,  // fused scaled-dot-product attention
     OP_SCAN,       // chunks of a sequence, some of the work one after the other (linear attention)
+    OP_EXPERTS,    // what an engine runs of routed experts, from the scores to the sum of results
     OP_MEMORY,     // bound by the bytes it moves: norms, activations, copies
     OP_COLLECTIVE, // among the ranks of a group
 } OpKind;
@@ -85,6 +86,20 @@ typedef struct {
     double state_flops; // of Op.flops: of those that carry the state
 } ScanOp;
 
+// Top-k, order, the grouped products around their activation, and the weighted sum: one operator of
+// a pass that does not train. A rank has num_experts / num_ranks of the experts.
+typedef struct {
+    double tokens;      // that enter the layer on all ranks that share its experts, times what the
+                        // busiest rank receives over an even share
+    double hidden_size; // of a token
+    double inter_size;  // of an expert on this rank, after its split
+    int num_experts, experts_per_token, num_ranks;
+    bool gated;         // two up-projections
+    bool group_limited; // chosen among some groups of experts
+    int fp8_recipe;     // Fp8Recipe, where the operator's precision is quantized
+    double pass_bytes;  // read and written beside the products
+} ExpertsOp;
+
 // Bound by the bytes it moves.
 typedef struct {
     double angles;       // of which sine and cosine are taken
@@ -118,6 +133,7 @@ typedef struct Op {
     GemmOp gemm;
     AttentionOp attention;
     ScanOp scan;
+    ExpertsOp experts;
     MemoryOp memory;
     CollectiveOp collective;
 
