@@ -22,10 +22,11 @@ void task_add_note(LaunchTask *task, Arena *arena, const char *format, ...) {
         task->notes[task->num_notes++] = arena_strdup(arena, text);
 }
 
-// ", or --for TARGET starts it" of the software that the plan was priced for; "" where none does.
+// Who starts what the plan was priced for.
 static const char *other_target(const Scenario *scenario, Arena *arena) {
     const RuleTable *table = scenario->execution.stack.rules;
-    if (!table || !table->launch[0]) return "";
+    if (!table || !table->launch[0])
+        return arena_printf(arena, "; nothing here starts %s", scenario->execution.stack.name);
     return arena_printf(arena, ", or start it --for %s", table->launch[0]);
 }
 
@@ -44,16 +45,33 @@ static Status rules_check(const Scenario *scenario, const Plan *plan, const Rule
                      legal[0] ? "; nearest: " : "", legal, name);
 }
 
+// A model that the software has no layers for is none to plan again with.
+static Status model_check(const Scenario *scenario, const Plan *plan, const RuleTable *table,
+                          Arena *arena) {
+    const Rule *broken[RULES_MAX];
+    const int num = plan_broken_rules(scenario, table, plan, broken);
+    for (int i = 0; i < num; i++)
+        if (strcmp(broken[i]->key, "model") == 0)
+            return status_at(STATUS_INVALID, scenario->file, "model", "%s %s%s",
+                             rule_says_text(scenario, plan, broken[i], arena),
+                             rule_name_text(table, broken[i], arena),
+                             other_target(scenario, arena));
+    return status_ok();
+}
+
 Status task_check_rules(const Scenario *scenario, const Plan *plan, const char *software,
                         const char *stack, const char *target, bool alone, Arena *arena) {
-    if (strcmp(scenario->execution.stack.name, stack) != 0)
+    const bool is_other = strcmp(scenario->execution.stack.name, stack) != 0;
+    const RuleTable *own = NULL, *others = NULL;
+    if (target) TRY(rules_load(target, arena, &own));
+    if (is_other) TRY(rules_load(target ? target : stack, arena, &others));
+    if (others) TRY(model_check(scenario, plan, others, arena));
+    if (is_other)
         return status_at(STATUS_INVALID, scenario->file, "training.stack",
                          "the plan is priced for %s, and %s would run it otherwise: plan again "
                          "with training.stack %s%s",
                          scenario->execution.stack.name, software, stack,
                          other_target(scenario, arena));
-    const RuleTable *own = NULL;
-    if (target) TRY(rules_load(target, arena, &own));
     if (!alone && scenario->execution.stack.rules)
         TRY(rules_check(scenario, plan, scenario->execution.stack.rules, software, arena));
     return own ? rules_check(scenario, plan, own, software, arena) : status_ok();

@@ -140,6 +140,8 @@ Status execution_complete(const JsonNode *value, const Gpu *gpu, Arena *arena,
     TRY(execution_check_gpu(value, gpu, execution));
     JsonNode recipe = json_get(value, "fp8_recipe");
     TRY(fp8_recipe_resolve(&recipe, execution->precision, &execution->fp8_recipe));
+    if (execution->precision == PRECISION_FP16)
+        execution->grad_reduce_precision = execution->stack.defaults.fp16_grad_reduce_precision;
     TRY(dtypes_read(value, execution));
     JsonNode graphs = json_get(value, "cuda_graphs");
     TRY(cuda_graphs_read(&graphs, arena, &execution->cuda_graphs));

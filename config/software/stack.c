@@ -107,8 +107,11 @@ static const JsonField TRAINING_FIELDS[] = {
 
 static const JsonField DEFAULTS_FIELDS[] = {
 #include "config/software/techniques.def"
-    SWITCH(defaults, compile),           SWITCH(defaults, cross_entropy_fused),
-    REQUIRED("grad_reduce_precision"),   INTEGER(defaults, default_zero_stage, 0, 3),
+    SWITCH(defaults, compile),
+    SWITCH(defaults, cross_entropy_fused),
+    REQUIRED("grad_reduce_precision"),
+    REQUIRED("fp16_grad_reduce_precision"),
+    INTEGER(defaults, default_zero_stage, 0, 3),
     SWITCH(defaults, sequence_parallel),
 };
 
@@ -176,7 +179,9 @@ static Status sections_read(const JsonNode *root, Arena *arena, Stack *stack) {
     }
     if (!stack->trains) return status_ok();
     const JsonNode precision = json_get(&defaults, "grad_reduce_precision");
-    return dtype_read(&precision, &stack->defaults.grad_reduce_precision);
+    const JsonNode of_fp16 = json_get(&defaults, "fp16_grad_reduce_precision");
+    TRY(dtype_read(&precision, &stack->defaults.grad_reduce_precision));
+    return dtype_read(&of_fp16, &stack->defaults.fp16_grad_reduce_precision);
 }
 
 Status stack_read(const JsonNode *root, Arena *arena, Stack *out) {

@@ -128,9 +128,10 @@ typedef struct {
 #include "config/software/techniques.def"
     bool compile;
     bool cross_entropy_fused;
-    int grad_reduce_precision; // index into PRECISION_NAMES: fp32 or bf16
-    int default_zero_stage;    // 0-3
-    bool sequence_parallel;    // where tp > 1
+    int grad_reduce_precision;      // index into PRECISION_NAMES: fp32 or bf16 (any 16 bits)
+    int fp16_grad_reduce_precision; // of training in fp16
+    int default_zero_stage;         // 0-3
+    bool sequence_parallel;         // where tp > 1
 } StackDefaults;
 
 typedef struct {

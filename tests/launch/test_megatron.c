@@ -322,7 +322,8 @@ static void models_without_flags_are_refused(void) {
     expect_refused((Job){.training = "{\"seq_len\": 4096, \"global_batch\": 256, \"precision\": "
                                      "\"bf16\", \"stack\": \"pytorch-fsdp\"}"},
                    "job.json: training.stack: the plan is priced for pytorch-fsdp, and Megatron-LM "
-                   "would run it otherwise: plan again with training.stack megatron-core");
+                   "would run it otherwise: plan again with training.stack megatron-core; "
+                   "nothing here starts pytorch-fsdp");
 }
 
 // Lines of the tables in docs/launch/megatron.md, as the flag table would print them.
