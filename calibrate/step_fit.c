@@ -218,9 +218,12 @@ Status step_fit(const PublishedCase *published, int num_cases, ValidateProgress 
     StepFamily *families = families_find(&out->rows, arena, family, &out->num_families);
     int *family_rows = ARENA_ARRAY(arena, out->num_families, int);
     for (int f = 0; f < out->num_families; f++) family_rows[f] = families[f].num_rows;
-    for (int i = 0; i < out->rows.num_rows; i++)
-        families[family[i]].before_frac +=
-            error_frac(out->rows.rows[i].log_ratio) / family_rows[family[i]];
+    double *in_files = ARENA_ARRAY(arena, out->rows.num_rows, double);
+    for (int i = 0; i < out->rows.num_rows; i++) {
+        in_files[i] = out->rows.rows[i].log_ratio;
+        families[family[i]].before_frac += error_frac(in_files[i]) / family_rows[family[i]];
+    }
+    out->in_files = in_files;
     Problem problem = {&out->rows, family, family_rows, out->num_families, -1};
     if (out->rows.num_parameters > 0)
         TRY(rounds_run(published, num_cases, progress, context, arena, &problem, out));

@@ -31,7 +31,9 @@ typedef struct {
     StepParameterFit parameters[STEP_MAX_PARAMETERS];
     const StepFamily *families; // [num_families] in alphabetical order
     int num_families;
-    const double *left_out; // [num_rows] log of measured over predicted, family left out
+    const double
+        *in_files; // [num_rows] log of measured over predicted with the values in the files
+    const double *left_out; // [num_rows] the same, family left out
     double scale;           // robust standard deviation of the errors
 } StepFit;
 

@@ -95,8 +95,10 @@ static Status row_predict(StepRows *rows, Arena *scratch, Arena *arena, StepRow 
     row->known_variance = e.known_variance;
     row->num_nodes = scenario.cluster.num_nodes;
     memcpy(row->part_s, e.part_s, sizeof row->part_s);
-    row->site =
-        arena_printf(arena, "%s\n%s", row->published->family, scenario.cluster.pools[0].gpu.name);
+    row->gpu = arena_printf(arena, "%s", scenario.cluster.pools[0].gpu.name);
+    row->site = arena_printf(arena, "%s\n%s", row->published->family, row->gpu);
+    row->num_experts = model_ffn(&scenario.model)->num_experts;
+    row->tp = plan.tp;
     return slopes_add(rows, &scenario, &plan, scratch, row);
 }
 

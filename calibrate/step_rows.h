@@ -36,6 +36,9 @@ typedef struct {
 typedef struct {
     const PublishedCase *published;
     const char *site; // family and GPU: steps that share what is wrong with a prediction
+    const char *gpu;  // of the first group of machines
+    int num_experts;  // of a layer that has any; 0: none has
+    int tp;
     double measured_s, predicted_s;
     double log_ratio; // of measured over predicted
     double part_s[NUM_PARTS];

@@ -112,6 +112,7 @@ static Status entry_resolve(Entry *e) {
     options_resolve(e);
     TRY(rules_check(e));
     plan_derive(e->scenario, &e->own);
+    e->own.reduces_once = e->plan->reduces_once;
     return status_ok();
 }
 

@@ -275,6 +275,21 @@ int plan_zero_stage(const Scenario *scenario, int dp, int cp) {
     return value_or(scenario->parallel.zero_stage, stack->defaults.default_zero_stage);
 }
 
+bool plan_scatters_gradients(const Plan *plan) {
+    return plan->zero_stage >= 2 && !plan->reduces_once;
+}
+
+bool plan_exchanges_shards(const Plan *plan) {
+    return plan->zero_stage == 3 || plan_scatters_gradients(plan);
+}
+
+// The only backward of a step reduces what it makes.
+static bool reduces_once(const Scenario *scenario, const Plan *plan) {
+    const int when = scenario->execution.grad_reduce;
+    if (plan->num_microbatches <= 1) return false;
+    return when == GRAD_REDUCE_STEP || (when == GRAD_REDUCE_PIPELINE && plan->pp > 1);
+}
+
 int plan_zero_level(const Plan *plan) {
     if (plan->zero_stage < 3) return plan->zero_stage;
     return plan->reshard_after_forward ? ZERO_LEVEL_RESHARDED : ZERO_LEVEL_KEPT;
@@ -371,6 +386,7 @@ void plan_derive(const Scenario *scenario, Plan *plan) {
     plan->expert_dp = (int)(stage_ranks / ((int64_t)plan->ep * plan->etp));
     plan->num_microbatches =
         scenario->training.global_batch / ((int64_t)plan->micro_batch * plan->dp);
+    plan->reduces_once = reduces_once(scenario, plan);
     // Of several pools none is asked: stages that alternate lie in one (plan/plan_check.c).
     plan->domain_gpus = scenario->cluster.pools[0].domain_gpus;
     const ClusterNetwork *network = &scenario->cluster.network;

@@ -55,6 +55,8 @@ typedef struct Plan {
     int domain_gpus;             // of the cluster's scale-up domains; 0: not told
     const NodeOrder *node_order; // the cluster's (its `order` or `placed`), or NULL
     int64_t num_microbatches;    // per data-parallel replica
+    // ZeRO-2 and -3 add whole gradients up and reduce them once (plan_scatters_gradients)
+    bool reduces_once;
 } Plan;
 
 // Completes the scenario's `parallel` by the contract's defaults and checks the whole against
@@ -132,6 +134,13 @@ int plan_vocab_barriers(const Scenario *scenario, int pp);
 // The ZeRO stage that the scenario states, else its software's own. Of FSDP2 over one rank 0: with
 // nobody to share with it wraps nothing.
 int plan_zero_stage(const Scenario *scenario, int dp, int cp);
+
+// Whether every backward scatters the gradients that it makes, so that none is kept whole: ZeRO-2
+// and -3, but where a step of several micro-batches reduces once (`grad_reduce`).
+bool plan_scatters_gradients(const Plan *plan);
+
+// Whether layers gather weights or scatter gradients of ZeRO in every pass.
+bool plan_exchanges_shards(const Plan *plan);
 
 // What a rank keeps whole under ZeRO, the most first: stages 0, 1 and 2, stage 3 whose gathered
 // weights stay after the forward (reshard_after_forward false; FSDP's SHARD_GRAD_OP), and stage 3.

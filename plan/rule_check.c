@@ -180,6 +180,7 @@ static const KeyVariable KEY_VARIABLES[] = {
     {"training.optimizer", RULE_OPTIMIZER},
     {"training.optimizer_dtype", RULE_OPTIMIZER_DTYPE},
     {"training.grad_reduce_dtype", RULE_GRAD_REDUCE_DTYPE},
+    {"training.grad_reduce", RULE_GRAD_REDUCE},
     {"training.attention", RULE_ATTENTION},
     {"training.moe_dispatcher", RULE_MOE_DISPATCHER},
 #define TECHNIQUE_SWITCH(kind, key, stacks, search, simulate) {"training." #key, RULE_##kind},
@@ -195,7 +196,9 @@ static int key_variable(const char *key) {
     return -1;
 }
 
-static bool dtype_is_kept(int variable, int value) {
+// Whether a scenario may state it.
+static bool value_is_read(int variable, int value) {
+    if (variable == RULE_GRAD_REDUCE && value == GRAD_REDUCE_PIPELINE) return false;
     const bool kept = variable == RULE_OPTIMIZER_DTYPE || variable == RULE_GRAD_REDUCE_DTYPE;
     return !kept || value == PRECISION_FP32 || value == PRECISION_BF16;
 }
@@ -211,7 +214,7 @@ static int legal_values(const Rule *rule, const RuleValues *values, int variable
     const int64_t most = kind->names ? 64 : variable == RULE_ZERO_STAGE ? 3 : 4 * found;
     for (int64_t v = kind->names || variable == RULE_ZERO_STAGE ? 0 : 1; v <= most; v++) {
         if (kind->names && !kind->names[v]) break;
-        if (v == found || num == MAX_LISTED || !dtype_is_kept(variable, (int)v)) continue;
+        if (v == found || num == MAX_LISTED || !value_is_read(variable, (int)v)) continue;
         const bool step =
             kind->names || variable == RULE_ZERO_STAGE || found % v == 0 || v % found == 0;
         RuleValues changed = *values;

@@ -71,6 +71,7 @@ static void execution_add(const Execution *e, RuleValues *values) {
     SET(FP8_RECIPE, e->fp8_recipe);
     SET(OPTIMIZER_DTYPE, e->optimizer_precision);
     SET(GRAD_REDUCE_DTYPE, e->grad_reduce_precision);
+    SET(GRAD_REDUCE, e->grad_reduce);
     SET(ATTENTION, e->attention);
 #define TECHNIQUE_SWITCH(kind, key, stacks, search, simulate) SET(kind, e->key);
 #include "config/software/techniques.def"

@@ -36,8 +36,11 @@ static const char *saving_text(const Plan *plan, Arena *arena) {
                                          "weights, gradients and the optimizer's state"};
     const char *shards = "";
     if (plan->zero_stage > 0 && plan->dp * plan->cp > 1)
-        shards = arena_printf(arena, "The copies share out %s (ZeRO-%d). %s",
+        shards = arena_printf(arena, "The copies share out %s (ZeRO-%d). %s%s",
                               SHARED[plan->zero_stage], plan->zero_stage,
+                              plan->zero_stage >= 2 && !plan_scatters_gradients(plan)
+                                  ? "Until the end of a step each keeps whole gradients. "
+                                  : "",
                               plan_zero_level(plan) == ZERO_LEVEL_KEPT
                                   ? "What a forward gathers stays until its backward. "
                                   : "");

@@ -109,7 +109,7 @@ static bool group_rotates(const Cluster *cluster, const Plan *plan, GroupKind ki
 static bool shards_in_layers(const Plan *plan) {
     bool some = false;
     for (int s = 0; s < plan_num_shardings(plan); s++)
-        some |= plan_sharding(plan, s)->zero_stage >= 2;
+        some |= plan_exchanges_shards(plan_sharding(plan, s));
     return some;
 }
 

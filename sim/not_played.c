@@ -18,7 +18,7 @@ int not_played_list(const Scenario *scenario, const Plan *plan, Arena *arena,
     bool sharded = false, tp = plan->etp > 1, cp = false;
     for (int s = 0; s < plan_num_shardings(plan); s++) {
         const Plan *own = plan_sharding(plan, s);
-        sharded |= own->zero_stage >= 2 && own->dp > 1;
+        sharded |= plan_exchanges_shards(own) && own->dp > 1;
         tp |= own->tp > 1;
         cp |= own->cp > 1;
     }

@@ -1,6 +1,6 @@
 // `calibrate --steps`: whole-step parameters and spreads from published steps.
 #include "base/data_dir.h"
-#include "calibrate/step_fit.h"
+#include "calibrate/step_groups.h"
 #include "calibrate/step_spread.h"
 #include "cli/calibrate/calibrate.h"
 #include "cli/command.h"
@@ -87,6 +87,35 @@ static void families_print(const StepFit *fit, const Paper *paper, Arena *arena)
     table_print(&table, paper);
 }
 
+static void groups_print(const StepFit *fit, unsigned by, const Paper *paper, Arena *arena) {
+    static const TableColumn COLUMNS[] = {
+        {"", false, 0},        {"rows", true, 0},
+        {"families", true, 0}, {"bias in files", true, 0},
+        {"error", true, 0},    {"bias included", true, 0},
+        {"error", true, 0},    {"bias left out", true, 0},
+        {"error", true, 0},
+    };
+    Table table = table_new(arena, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    for (StepBy k = 0; k < NUM_STEP_BY; k++) {
+        const StepGroup *groups;
+        const int num = by & 1u << k ? step_groups(fit, k, arena, &groups) : 0;
+        for (int i = 0; i < num; i++) {
+            const StepGroup *g = &groups[i];
+            const StepErrors errors[] = {g->in_files, g->included, g->left_out};
+            const char *cells[9] = {g->name, arena_printf(arena, "%d", g->num_rows),
+                                    arena_printf(arena, "%d", g->num_families)};
+            for (int e = 0; e < 3; e++) {
+                cells[3 + 2 * e] = arena_printf(arena, "%.1f %%", 100 * errors[e].bias_frac);
+                cells[4 + 2 * e] = arena_printf(arena, "%.1f %%", 100 * errors[e].mean_frac);
+            }
+            table_add(&table, STYLE_PLAIN, cells, NULL);
+        }
+    }
+    putchar('\n');
+    paper_heading(paper, "Bias and mean error of groups of 15 steps and more");
+    table_print(&table, paper);
+}
+
 static void spreads_print(const StepFit *fit, const StepSpread *spread, const Paper *paper,
                           Arena *arena) {
     static const TableColumn COLUMNS[] = {
@@ -149,13 +178,41 @@ static cJSON *families_to_json(const StepFit *fit) {
     return list;
 }
 
-static Status fit_print_json(const StepFit *fit, const StepSpread *spread) {
+static void errors_to_json(cJSON *object, const char *key, StepErrors errors) {
+    cJSON *pair = cJSON_AddObjectToObject(object, key);
+    json_add_number(pair, "bias_frac", errors.bias_frac);
+    json_add_number(pair, "mean_frac", errors.mean_frac);
+}
+
+static cJSON *groups_to_json(const StepFit *fit, unsigned by, Arena *arena) {
+    cJSON *list = cJSON_CreateArray();
+    for (StepBy k = 0; k < NUM_STEP_BY; k++) {
+        const StepGroup *groups;
+        const int num = by & 1u << k ? step_groups(fit, k, arena, &groups) : 0;
+        for (int i = 0; i < num; i++) {
+            cJSON *object = cJSON_CreateObject();
+            cJSON_AddStringToObject(object, "by", STEP_BY_NAMES[k]);
+            cJSON_AddStringToObject(object, "group", groups[i].name);
+            json_add_number(object, "num_rows", groups[i].num_rows);
+            json_add_number(object, "num_families", groups[i].num_families);
+            errors_to_json(object, "in_files", groups[i].in_files);
+            errors_to_json(object, "included", groups[i].included);
+            errors_to_json(object, "left_out", groups[i].left_out);
+            cJSON_AddItemToArray(list, object);
+        }
+    }
+    return list;
+}
+
+static Status fit_print_json(const StepFit *fit, const StepSpread *spread, unsigned by,
+                             Arena *arena) {
     cJSON *tree = cJSON_CreateObject();
     json_add_number(tree, "schema", 1);
     json_add_number(tree, "num_steps", fit->rows.num_rows);
     json_add_number(tree, "num_left_out", fit->rows.num_refused);
     cJSON_AddItemToObject(tree, "parameters", parameters_to_json(fit));
     cJSON_AddItemToObject(tree, "families", families_to_json(fit));
+    if (by) cJSON_AddItemToObject(tree, "groups", groups_to_json(fit, by, arena));
     cJSON *spreads = cJSON_AddObjectToObject(tree, "spread");
     for (int k = 0; k < NUM_PARTS; k++) json_add_number(spreads, PART_NAMES[k], spread->spread[k]);
     cJSON *runs = cJSON_AddObjectToObject(tree, "run_spread");
@@ -211,7 +268,8 @@ static Status document_save(const StepFit *fit, const StepSpread *spread, const 
     return status;
 }
 
-Status calibrate_steps(const char *steps, const char *output, bool json, Arena *arena) {
+Status calibrate_steps(const char *steps, const char *output, unsigned by, bool json,
+                       Arena *arena) {
     PublishedCase *published;
     int num_cases;
     TRY(published_load(steps, arena, &published, &num_cases));
@@ -229,10 +287,11 @@ Status calibrate_steps(const char *steps, const char *output, bool json, Arena *
                 steps, fit.families[0].name);
     StepSpread spread = step_spread_fit(&fit.rows, fit.left_out);
     if (output) TRY(document_save(&fit, &spread, output, arena));
-    if (json) return fit_print_json(&fit, &spread);
+    if (json) return fit_print_json(&fit, &spread, by, arena);
     Paper paper = paper_of(stdout);
     parameters_print(&fit, &paper, arena);
     families_print(&fit, &paper, arena);
+    if (by) groups_print(&fit, by, &paper, arena);
     spreads_print(&fit, &spread, &paper, arena);
     return status_ok();
 }

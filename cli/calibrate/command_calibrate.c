@@ -1,6 +1,7 @@
 // `calibrate`: fits the kernel profile of a GPU to measured kernels.
 #include "base/shown_text.h"
 #include "calibrate/profile_fit.h"
+#include "calibrate/step_groups.h"
 #include "calibrate/sustained.h"
 #include "cli/calibrate/calibrate.h"
 #include "cli/command.h"
@@ -15,11 +16,11 @@
 
 typedef struct {
     CommonOptions common;
-    const char *kernels, *gpu, *output, *steps, *run;
+    const char *kernels, *gpu, *output, *steps, *run, *by;
     const Kind *kind; // NULL: all
 } CalibrateOptions;
 
-enum { KEY_KERNELS = KEY_LONG, KEY_GPU, KEY_KIND, KEY_STEPS, KEY_RUN };
+enum { KEY_KERNELS = KEY_LONG, KEY_GPU, KEY_KIND, KEY_STEPS, KEY_RUN, KEY_BY };
 
 static const struct argp_option OPTIONS[] = {
     {"kernels", KEY_KERNELS, "DIR", 0, "the folder with KIND.csv or KIND.csv.gz", 0},
@@ -28,6 +29,8 @@ static const struct argp_option OPTIONS[] = {
     {"kind", KEY_KIND, "KIND", 0, "fit only this kind", 0},
     {"steps", KEY_STEPS, "FILE.jsonl", 0,
      "fit whole-step parameters and spreads to published steps instead", 0},
+    {"by", KEY_BY, "NAMES", 0,
+     "with --steps also the errors of groups: kind (of model), gpu, tp, joined by commas", 0},
     {"run", KEY_RUN, "LOG", 0,
      "correct predictions by the log of a run of SCENARIO (Megatron-LM, torchtitan) instead", 0},
     {"output", 'o', "FILE", 0,
@@ -46,6 +49,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case KEY_STEPS:
         options->steps = arg;
+        return 0;
+    case KEY_BY:
+        options->by = arg;
         return 0;
     case KEY_RUN:
         options->run = arg;
@@ -163,13 +169,34 @@ static Status options_check(const CalibrateOptions *options, const char *name, A
     return output_check(options->output, arena);
 }
 
+// "kind,gpu,tp" as bits.
+static Status by_read(const char *names, unsigned *by) {
+    *by = 0;
+    for (const char *name = names; name;) {
+        const size_t length = strcspn(name, ",");
+        int k = 0;
+        while (STEP_BY_NAMES[k] &&
+               (strlen(STEP_BY_NAMES[k]) != length || strncmp(STEP_BY_NAMES[k], name, length) != 0))
+            k++;
+        if (!STEP_BY_NAMES[k])
+            return usage_error("calibrate: --by \"%.*s\" is unknown; expected kind, gpu, tp, "
+                               "joined by commas",
+                               (int)(length < 60 ? length : 60), name);
+        *by |= 1u << k;
+        name = name[length] ? name + length + 1 : NULL;
+    }
+    return status_ok();
+}
+
 static Status steps_answer(const CalibrateOptions *options, Arena *arena) {
     TRY(options_check(options, "steps", arena));
     if (options->common.scenario)
         return usage_error("calibrate: --steps takes no scenario: \"%.200s\"",
                            options->common.scenario);
     if (options->output) TRY(output_check_input(options->output, options->steps, "file of steps"));
-    return calibrate_steps(options->steps, options->output, options->common.json, arena);
+    unsigned by;
+    TRY(by_read(options->by, &by));
+    return calibrate_steps(options->steps, options->output, by, options->common.json, arena);
 }
 
 static Status run_answer(const CalibrateOptions *options, Arena *arena) {
@@ -231,6 +258,7 @@ static Status kernels_answer(const CalibrateOptions *options, Arena *arena) {
 }
 
 static Status calibrate_answer(const CalibrateOptions *options, Arena *arena) {
+    if (options->by && !options->steps) return usage_error("calibrate: --by goes with --steps");
     if (options->run) return run_answer(options, arena);
     return options->steps ? steps_answer(options, arena) : kernels_answer(options, arena);
 }

@@ -32,6 +32,7 @@ static const JsonField TRAINING_FIELDS[] = {
     NAME(optimizer, job, OPTIMIZER_NAMES),
     OTHER("optimizer_dtype"),
     OTHER("grad_reduce_dtype"),
+    NAME(grad_reduce, execution, GRAD_REDUCE_NAMES),
     OTHER("stack"),
     OTHER("stack_version"),
     NAME(attention, execution, ATTENTION_NAMES),

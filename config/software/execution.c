@@ -113,6 +113,7 @@ static Execution defaults_of(const Stack *stack, const char *version) {
         .fp8_recipe = -1, // by the precision, once it is known
         .optimizer_precision = PRECISION_FP32,
         .grad_reduce_precision = stack->defaults.grad_reduce_precision,
+        .grad_reduce = stack->defaults.grad_reduce,
 #define TECHNIQUE_SWITCH(kind, key, stacks, search, simulate) .key = stack->defaults.key,
 #include "config/software/techniques.def"
         .compile = stack->defaults.compile,

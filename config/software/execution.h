@@ -56,6 +56,7 @@ typedef struct {
     int fp8_recipe;            // Fp8Recipe; by default delayed for fp8, and the precision's own
     int optimizer_precision;   // of the optimizer's moments: fp32 or bf16
     int grad_reduce_precision; // fp32 or bf16
+    int grad_reduce;           // GradReduce
 
     // Kernels
     int attention; // AttentionImpl

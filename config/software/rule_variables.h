@@ -20,6 +20,7 @@
     X(OPTIMIZER, "optimizer", OPTIMIZER_NAMES)                                                     \
     X(OPTIMIZER_DTYPE, "optimizer_dtype", PRECISION_NAMES)                                         \
     X(GRAD_REDUCE_DTYPE, "grad_reduce_dtype", PRECISION_NAMES)                                     \
+    X(GRAD_REDUCE, "grad_reduce", STACK_GRAD_REDUCE_NAMES)                                         \
     X(ATTENTION, "attention", ATTENTION_NAMES)                                                     \
     X(COMPILE, "compile", RULE_SWITCH_NAMES)                                                       \
     X(CROSS_ENTROPY_FUSED, "cross_entropy_fused", RULE_SWITCH_NAMES)                               \

@@ -20,6 +20,8 @@
 #define OTHER(key)                                                                                 \
     { key, JSON_FIELD_OTHER, 0, 0, 0, NULL, false }
 
+const char *const GRAD_REDUCE_NAMES[] = {"step", "micro_batch", NULL};
+const char *const STACK_GRAD_REDUCE_NAMES[] = {"step", "micro_batch", "pipeline_step", NULL};
 static const char *const LASTING_GATHERS_NAMES[] = {"none", "head", "all", NULL};
 static const char *const WEIGHT_GRADIENT_NAMES[] = {"separate", "in-place", "placeholder", NULL};
 static const char *const SHARDING_NAMES[] = {"plain", "flat", "per-parameter", "summed", NULL};
@@ -113,6 +115,7 @@ static const JsonField DEFAULTS_FIELDS[] = {
     REQUIRED("fp16_grad_reduce_precision"),
     INTEGER(defaults, default_zero_stage, 0, 3),
     SWITCH(defaults, sequence_parallel),
+    NAME(defaults, grad_reduce, STACK_GRAD_REDUCE_NAMES),
 };
 
 // The sections of a file. All that they state needs an entry in `sources`.

@@ -28,6 +28,17 @@ typedef enum {
                      // added to those that it keeps once they are scattered
 } Sharding;
 
+// When ZeRO-2 and -3 reduce gradients over the replicas. Stages 0 and 1 keep whole gradients and
+// reduce them once a step on every stack.
+typedef enum {
+    GRAD_REDUCE_STEP,        // once: whole gradients are added up until then
+    GRAD_REDUCE_MICRO_BATCH, // in every backward: none stays whole
+    GRAD_REDUCE_PIPELINE,    // of stacks alone: once a step with a pipeline, else in every backward
+} GradReduce;
+
+extern const char *const GRAD_REDUCE_NAMES[];       // "step", "micro_batch"; ends with NULL
+extern const char *const STACK_GRAD_REDUCE_NAMES[]; // and "pipeline_step"
+
 // Which products gather their inputs over tp into one buffer that is never freed.
 typedef enum {
     LASTING_GATHERS_NONE,
@@ -128,6 +139,7 @@ typedef struct {
 #include "config/software/techniques.def"
     bool compile;
     bool cross_entropy_fused;
+    int grad_reduce;                // GradReduce
     int grad_reduce_precision;      // index into PRECISION_NAMES: fp32 or bf16 (any 16 bits)
     int fp16_grad_reduce_precision; // of training in fp16
     int default_zero_stage;         // 0-3

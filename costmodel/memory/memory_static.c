@@ -140,6 +140,11 @@ static double workspace_bytes(const Scenario *scenario, double expert_parameters
            (expert_parameters > 0 ? stack->residency.grouped_workspace_bytes : 0);
 }
 
+double held_gradients_bytes(const Plan *plan, const StateBytes *state, double all, double shard) {
+    if (plan->zero_stage < 2) return all * state->gradient;
+    return plan_scatters_gradients(plan) ? shard * state->gradient : all * state->whole_gradient;
+}
+
 // Weights, gradients and optimizer of the layers that have one sharding.
 static void states_add(const Plan *own, const StateBytes *state, const HeldParameters *held,
                        RankMemory *m) {
@@ -147,7 +152,7 @@ static void states_add(const Plan *own, const StateBytes *state, const HeldParam
     const double shard = held->dense / plan_group(own, GROUP_ZERO).size +
                          held->expert / plan_group(own, GROUP_EZERO).size;
     m->weights_bytes += (own->zero_stage >= 3 ? shard : all) * state->weight;
-    m->gradients_bytes += (own->zero_stage >= 2 ? shard : all) * state->gradient;
+    m->gradients_bytes += held_gradients_bytes(own, state, all, shard);
     m->optimizer_bytes += (own->zero_stage >= 1 ? shard : all) * (state->master + state->moments);
 }
 

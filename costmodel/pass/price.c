@@ -231,7 +231,10 @@ static double optimizer_bytes(const Scenario *scenario, const Plan *own, double 
     // buffer is zeroed.
     double trained = state.master > 0 ? 2 * state.master + state.weight : 2 * state.weight;
     double bytes = shard * (2 * state.gradient + 2 * state.moments + trained);
-    bytes += (own->zero_stage >= 2 ? shard : all) * state.gradient;
+    const StackTraining *training = &scenario->execution.stack.training;
+    const bool zeroes_shard =
+        own->zero_stage >= 2 && (plan_scatters_gradients(own) || !training->keeps_gradients);
+    bytes += (zeroes_shard ? shard : all) * state.gradient;
     // One kernel per operation instead of one for all.
     return scenario->execution.stack.training.fused_optimizer ? bytes : 3 * bytes;
 }

@@ -64,9 +64,10 @@ static void table_grow(LooseCosts *costs) {
         *slot_find(costs, &costs->entries[i].shape) = i + 1;
 }
 
-static Gradients gradients_of(const Scenario *scenario, int zero_stage) {
+static Gradients gradients_of(const Scenario *scenario, const Plan *plan) {
     const bool plain = scenario->execution.stack.training.sharding == SHARDING_PLAIN;
-    return zero_stage == 3 || (zero_stage == 2 && !plain) ? GRADIENTS_SCATTERED : GRADIENTS_ADDED;
+    if (!plan_scatters_gradients(plan)) return GRADIENTS_ADDED;
+    return plan->zero_stage == 3 || !plain ? GRADIENTS_SCATTERED : GRADIENTS_ADDED;
 }
 
 static void shape_add(void *context, const SpaceShape *open) {
@@ -82,8 +83,7 @@ static void shape_add(void *context, const SpaceShape *open) {
         if (!(open->zero_levels & 1u << level)) continue;
         Plan plan = *open->plan;
         plan_set_zero_level(&plan, level);
-        costs->entries[*slot - 1]
-            .wanted[plan.pp > 1][gradients_of(costs->scenario, plan.zero_stage)] = true;
+        costs->entries[*slot - 1].wanted[plan.pp > 1][gradients_of(costs->scenario, &plan)] = true;
     }
 }
 
@@ -104,6 +104,9 @@ static void gradients_price(const Scenario *scenario, LooseEntry *entry, Gradien
     Plan whole = entry->plan;
     whole.pp = whole.vpp = whole.num_chunks = 1;
     whole.zero_stage = gradients == GRADIENTS_SCATTERED ? 3 : 0;
+    // Among those that add their gradients up there may be some that gather weights.
+    whole.reduces_once =
+        gradients == GRADIENTS_ADDED && scenario->execution.grad_reduce != GRAD_REDUCE_MICRO_BATCH;
     whole.zero_group = whole.expert_dp = 1;
     if (whole.recompute_layers != ABSENT) whole.recompute = RECOMPUTE_NONE;
     if (plan_default_chunks(&scenario->model, 1, scratch, &whole.chunks).code != STATUS_OK) return;
@@ -196,7 +199,7 @@ double loose_first_bound_s(const LooseCosts *costs, const Plan *plan) {
 
 bool loose_sketch(const LooseCosts *costs, const Plan *plan, SketchShape *out) {
     LooseShape shape = shape_of(plan);
-    const Gradients own = gradients_of(costs->scenario, plan->zero_stage);
+    const Gradients own = gradients_of(costs->scenario, plan);
     int slot = *slot_find(costs, &shape);
     if (slot == 0) return false;
     const SketchBlock *kept = price_of(costs, &costs->entries[slot - 1], own)->blocks;

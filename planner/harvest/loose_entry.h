@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 
 // Where ZeRO 3, and 2 of some stacks, scatters the gradients of each micro-batch, products do not
-// add them to those of the last one, which may take less time and room. What scatters them is not
-// in the bound.
+// add them to those of the last one, which may take less time and room. Where ZeRO 3 adds them up
+// over a step they do. What scatters them is not in the bound.
 typedef enum { GRADIENTS_ADDED, GRADIENTS_SCATTERED, NUM_GRADIENTS } Gradients;
 
 typedef struct {

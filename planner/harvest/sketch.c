@@ -19,7 +19,8 @@ static const double ROUNDING_FRAC = 1e-9;
 // of a pass (costmodel/pass/list_price.c).
 static double host_less_s(const Scenario *scenario, const Plan *plan, const Block *block) {
     static const double MOST_GATHERING = 4;
-    if (plan->zero_stage < 2 || plan->recompute == RECOMPUTE_NONE) return 0;
+    const bool gathers = plan->zero_stage >= 2 || plan->reduces_once;
+    if (!gathers || plan->recompute == RECOMPUTE_NONE) return 0;
     return MOST_GATHERING / (block->num_forward + MOST_GATHERING) *
            scenario->execution.stack.launch.host_layer_s *
            part_factor(scenario->calibration, PART_HOST);

@@ -1,5 +1,6 @@
 #include "planner/layerwise/layer_cost.h"
 
+#include "costmodel/memory/memory_static.h"
 #include "costmodel/network/collective.h"
 #include "costmodel/pass/list_price.h"
 #include "workload/pass/bytes.h"
@@ -54,7 +55,7 @@ static double reduction_s(const Scenario *scenario, Machines machines, const Pla
                                   expert ? GROUP_EDP : GROUP_DP, bytes);
     double time_s = group_collective_s(scenario, machines, plan, COLLECTIVE_ALL_REDUCE, replica,
                                        bytes / plan_group(plan, zero).size);
-    if (plan->zero_stage == 1)
+    if (!plan_scatters_gradients(plan))
         time_s +=
             group_collective_s(scenario, machines, plan, COLLECTIVE_REDUCE_SCATTER, zero, bytes);
     return time_s;
@@ -110,7 +111,7 @@ static double parameters_state_bytes(const Scenario *scenario, const Plan *plan,
     const double own =
         dense / plan_group(plan, GROUP_ZERO).size + expert / plan_group(plan, GROUP_EZERO).size;
     return (plan->zero_stage >= 3 ? own : all) * state.weight +
-           (plan->zero_stage >= 2 ? own : all) * state.gradient +
+           held_gradients_bytes(plan, &state, all, own) +
            (plan->zero_stage >= 1 ? own : all) * (state.master + state.moments);
 }
 

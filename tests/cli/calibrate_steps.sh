@@ -15,6 +15,22 @@ grep -q '^host_layer_s  *megatron-2021  *s ' first || fail "no host time: $(cat 
 grep -q '^mean of families ' first || fail "no mean"
 "$MESHWRIGHT" calibrate --steps rows.jsonl --json | grep -q '"left_out_frac":' || fail "JSON"
 
+# Groups of 15 rows and more, across families; the others stay as they are.
+"$MESHWRIGHT" calibrate --steps rows.jsonl --by kind,gpu,tp >groups
+sed -n '/^Bias and mean error of groups/,/^$/p' groups >table
+sed 1,2d table >shown
+[ "$(sed -E 's/ {2,}/|/g' shown | cut -d'|' -f1-3 | head -n 2)" = "dense|40|4
+a100-sxm-80g|35|4" ] || fail "groups: $(cat table)"
+grep -q '^tp 1  *[0-9]* ' shown || fail "no degree: $(cat table)"
+! grep -q h100 shown || fail "fewer than 15 rows: $(cat table)"
+sed '/^Bias and mean error of groups/,/^$/d' groups | cmp - first
+"$MESHWRIGHT" calibrate --steps rows.jsonl --by kind --json >groups.json
+grep -q '"group":.*"dense"' groups.json || fail "no group in JSON"
+! grep -q '"by":.*"gpu"' groups.json || fail "groups that were not asked for"
+refuses 'meshwright: calibrate: --by "size" is unknown; expected kind, gpu, tp, joined by commas' \
+    calibrate --steps rows.jsonl --by kind,size
+refuses 'meshwright: calibrate: --by goes with --steps' calibrate --by kind
+
 # The document is a calibration: same prediction, another interval.
 cat >job.json <<'EOF'
 {"schema": 1, "model": "llama-3.1-8b", "cluster": "dgx-h100:8",

@@ -100,6 +100,9 @@ static void bad_facts_are_refused(void) {
     ASSERT_REFUSED(
         stack_changed(&arena, "defaults", "grad_reduce_precision", cJSON_CreateString("fp8")),
         "s.json: defaults.grad_reduce_precision: \"fp8\" is unknown; expected one of fp32, bf16");
+    ASSERT_REFUSED(stack_changed(&arena, "defaults", "grad_reduce", cJSON_CreateString("never")),
+                   "s.json: defaults.grad_reduce: \"never\" is unknown; expected one of step, "
+                   "micro_batch, pipeline_step");
     ASSERT_REFUSED(
         stack_changed(&arena, "launch", "fused_rop", cJSON_CreateTrue()),
         "s.json: launch.fused_rop: unknown key; the nearest known one is \"fused_rope\"");

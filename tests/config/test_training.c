@@ -44,6 +44,7 @@ static void absent_switches_are_the_stacks(void) {
     CU_ASSERT_EQUAL(core.execution.optimizer_precision, PRECISION_FP32);
     CU_ASSERT_EQUAL(core.execution.grad_reduce_precision,
                     core.execution.stack.defaults.grad_reduce_precision);
+    CU_ASSERT_EQUAL(core.execution.grad_reduce, core.execution.stack.defaults.grad_reduce);
     CU_ASSERT_EQUAL(core.execution.attention, ATTENTION_FLASH);
     CU_ASSERT_EQUAL(core.execution.overlap_grad_reduce,
                     core.execution.stack.defaults.overlap_grad_reduce);

@@ -73,6 +73,35 @@ static void shards_are_spread_over_their_group(void) {
     case_free(&c);
 }
 
+// A step of 4 micro-batches that reduces once keeps whole gradients: FSDP1 in the format of its
+// gathered weights, FSDP2 in that of the reduction; else each rank its eighth, in fp32. torchtitan
+// does so in a pipeline of its own accord, where a rank has half of the layers and all 4 replicas'.
+static void gradients_that_are_reduced_once_are_whole(void) {
+    static const struct {
+        const char *training, *parallel;
+        double bytes; // of a gradient
+    } ROWS[] = {
+        {"pytorch-fsdp", "{\"dp\": 8}", 4.0 / 8},
+        {"pytorch-fsdp\", \"grad_reduce\": \"step", "{\"dp\": 8}", 2},
+        {"torchtitan", "{\"dp\": 8}", 4.0 / 8},
+        {"torchtitan\", \"grad_reduce\": \"step", "{\"dp\": 8}", 4},
+        {"torchtitan", "{\"pp\": 2}", 4},
+        {"torchtitan\", \"grad_reduce\": \"micro_batch", "{\"pp\": 2}", 4.0 / 4},
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Arena arena = {0};
+        Case c;
+        if (case_make(&c, MADE_UP_GPT, 8,
+                      arena_printf(&arena,
+                                   "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"%s\"}",
+                                   ROWS[i].training),
+                      ROWS[i].parallel))
+            ASSERT_CLOSE(account_of(&c, 0).gradients_bytes, ROWS[i].bytes * parameters_of(&c));
+        case_free(&c);
+        arena_free(&arena);
+    }
+}
+
 // ep 4 of 8 ranks: experts have 2 replicas, all else 8.
 static void experts_are_spread_over_their_replicas(void) {
     Case c;
@@ -345,6 +374,7 @@ CU_TestInfo memory_tests[] = {
     {"gradients_that_are_let_go_are_not_held_at_the_peak",
      gradients_that_are_let_go_are_not_held_at_the_peak},
     {"shards_are_spread_over_their_group", shards_are_spread_over_their_group},
+    {"gradients_that_are_reduced_once_are_whole", gradients_that_are_reduced_once_are_whole},
     {"experts_are_spread_over_their_replicas", experts_are_spread_over_their_replicas},
     {"formats_by_hand", formats_by_hand},
     {"expanded_operators_give_the_chunks_memory", expanded_operators_give_the_chunks_memory},

@@ -222,6 +222,31 @@ static void zero_3_leaves_only_the_replicas(void) {
     pipeline_free(&c);
 }
 
+// What backwards leave whole is scattered after the last of them, as with ZeRO-1. FSDP does so
+// block by block, a pipeline's stage at once.
+static void whole_gradients_are_scattered_once(void) {
+    PipelineCase c = sync_case(3, 4);
+    c.plan.num_microbatches = 2;
+    c.plan.reduces_once = true;
+    pipeline_build(&c, 0);
+    assert_text(&c, 0,
+                "F0.0 B0.0 F0.1 B0.1 cgrad_reduce_scatter<3 cexpert_grad_reduce_scatter<3 O<5");
+    assert_collective(&c, 0, "grad_reduce_scatter", GROUP_ZERO, 4000);
+    pipeline_free(&c);
+    for (int pp = 1; pp <= 2; pp++) {
+        c = pipeline_new(SCHEDULE_1F1B, pp, 1, 2);
+        c.plan.dp = c.plan.zero_group = 2;
+        c.plan.zero_stage = 3;
+        c.plan.reduces_once = true;
+        c.chunks[0].num_layers = 4;
+        c.scenario.execution.overlap_grad_reduce = true;
+        c.scenario.execution.stack.training.sharding = SHARDING_PER_PARAMETER;
+        pipeline_build(&c, 0);
+        assert_collective(&c, 0, "grad_reduce_scatter", GROUP_ZERO, pp == 1 ? 1000 : 4000);
+        pipeline_free(&c);
+    }
+}
+
 // 4 layers of 1000 parameters are 16000 bytes of gradients: 3 buckets of 6000, 1 of 20000, and no
 // more than the 4 layers.
 static void overlapped_gradients_go_in_buckets(void) {
@@ -444,6 +469,7 @@ CU_TestInfo program_tests[] = {
     {"bf16_gradients_have_half_the_bytes", bf16_gradients_have_half_the_bytes},
     {"hybrid_shards_are_reduced_among_replicas", hybrid_shards_are_reduced_among_replicas},
     {"zero_3_leaves_only_the_replicas", zero_3_leaves_only_the_replicas},
+    {"whole_gradients_are_scattered_once", whole_gradients_are_scattered_once},
     {"overlapped_gradients_go_in_buckets", overlapped_gradients_go_in_buckets},
     {"overlapped_gathers_precede_the_first_forward", overlapped_gathers_precede_the_first_forward},
     {"pieces_wait_for_both_kinds_of_weights", pieces_wait_for_both_kinds_of_weights},

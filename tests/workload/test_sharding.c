@@ -84,6 +84,30 @@ static void gradients_are_brought_to_the_reduction(void) {
     case_free(&half);
 }
 
+// Where they are reduced once a step each backward adds to whole gradients: 2 bytes read, and those
+// that are kept read and written; nothing is scattered. Weights are gathered all the same. With one
+// micro-batch a step there is nothing to put off.
+static void gradients_may_stay_until_the_end_of_the_step(void) {
+    Case c;
+    if (case_make(&c, MADE_UP_GPT, 8, TRAINING("fp32"), "{\"zero_stage\": 3}"))
+        for (int batch = 16; batch >= 8; batch -= 8) {
+            c.scenario.execution.grad_reduce = GRAD_REDUCE_STEP;
+            c.scenario.training.global_batch = batch;
+            if (!shard(&c, 3, SHARDING_FLAT)) continue;
+            const bool waits = batch > 8;
+            const Block *b = layer_block_of(&c, 0);
+            CU_ASSERT_EQUAL(plan_scatters_gradients(&c.plan), !waits);
+            CU_ASSERT_EQUAL(gradient_copy_bytes(&c), waits ? 2 + 2 * 4 : 18);
+            CU_ASSERT_EQUAL(collective_bytes(b->backward, b->num_backward,
+                                             COLLECTIVE_REDUCE_SCATTER, GROUP_ZERO),
+                            waits ? 0 : 4 * b->dense_parameters);
+            CU_ASSERT_EQUAL(
+                collective_bytes(b->backward, b->num_backward, COLLECTIVE_ALL_GATHER, GROUP_ZERO),
+                2 * b->dense_parameters);
+        }
+    case_free(&c);
+}
+
 // Once for each gather: forward and, as the weights are given back in between, backward.
 static void gathered_weights_are_copied_out(void) {
     Case c;
@@ -265,6 +289,7 @@ CU_TestInfo sharding_tests[] = {
      whole_blocks_are_held_while_a_part_needs_them},
     {"a_table_that_stays_is_of_the_plans_own_stage", a_table_that_stays_is_of_the_plans_own_stage},
     {"gradients_are_brought_to_the_reduction", gradients_are_brought_to_the_reduction},
+    {"gradients_may_stay_until_the_end_of_the_step", gradients_may_stay_until_the_end_of_the_step},
     {"gathered_weights_are_copied_out", gathered_weights_are_copied_out},
     {"shares_of_gradients_are_added_up", shares_of_gradients_are_added_up},
     {"partial_gradients_are_added_up_before", partial_gradients_are_added_up_before},

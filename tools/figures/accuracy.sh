@@ -4,11 +4,23 @@
 # that reports show (published/accuracy.json).
 #
 # usage: tools/figures/accuracy.sh [PROGRAM]
+#        tools/figures/accuracy.sh --by kind,gpu,tp [PROGRAM]
+# The second renews nothing: it prints bias and mean error of the kinds of models, GPUs and degrees of
+# tensor parallelism with 15 rows and more, in view and with each row's family left out of the fit.
 # The bundled set is always there. The larger set is not part of this repository; TRAINING_ROWS names
 # it and TRAINING_CASES the program that turns its rows into cases (default: training_open.jsonl and
 # training_cases.py of a folder `shared` beside the project). Without it its tables stay as they are.
 set -eu
 
+by=
+if [ "${1-}" = --by ]; then
+    [ $# -ge 2 ] || {
+        echo "accuracy.sh: --by needs names: kind, gpu, tp, joined by commas" >&2
+        exit 2
+    }
+    by=$2
+    shift 2
+fi
 root=$(cd "$(dirname "$0")/../.." && pwd)
 program=${1:-$root/build/meshwright}
 cases=${TRAINING_CASES:-$root/../shared/tools/training_cases.py}
@@ -17,6 +29,17 @@ page=$root/docs/accuracy.md
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder" "$root"/docs/*.md.new' EXIT
+
+if [ -n "$by" ]; then
+    steps=$root/published/training.jsonl
+    if [ -f "$cases" ] && [ -f "$rows" ]; then
+        steps=$folder/cases.jsonl
+        python3 "$cases" "$rows" >"$steps"
+    fi
+    "$program" calibrate --steps "$steps" --by "$by" >"$folder/groups"
+    sed -n '/^Bias and mean error of groups/,/^$/p' "$folder/groups"
+    exit
+fi
 
 # Puts the file $2 between the marks of table $1 of the page.
 renew() {

@@ -106,6 +106,7 @@ static void collective_backward(Backward *w, const Unit *unit) {
 // Whether each backward scatters its gradients from tensors of their own.
 static bool is_scattered(const Builder *b) {
     const int stage = b->split.zero_stage, sharding = b->execution->stack.training.sharding;
+    if (!b->split.scatters_gradients) return false;
     if (sharding == SHARDING_SUMMED) return false; // products add to what is scattered
     return stage == 3 || (stage == 2 && sharding != SHARDING_PLAIN);
 }

@@ -202,7 +202,8 @@ static Phase gradients_phase(const Op *ops, int num_ops) {
 
 // ZeRO-3: weights are gathered for the forward, again for the backward where they were given back
 // in between, and gradients scattered, all beside the compute of the neighbouring block. ZeRO-2
-// keeps no whole gradient either: it scatters in every backward too. (Zhao et al. 2023, "PyTorch
+// keeps no whole gradient either: it scatters in every backward too, but where gradients are
+// reduced once a step (workload/step/program_sync.h). (Zhao et al. 2023, "PyTorch
 // FSDP", arXiv:2304.11277, section 3.3). Of a split backward the input part is what reads weights;
 // gradients of weights are whole in the weight part, and scattered there. A block without products
 // (an embedding) makes them in its input part.
@@ -227,7 +228,7 @@ static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
         if (gather)
             ops[n++] = zero_collective("param_all_gather", COLLECTIVE_ALL_GATHER, groups[i],
                                        read * gathered, phase);
-        if (phase == PHASE_FORWARD) continue;
+        if (phase == PHASE_FORWARD || !b->split.scatters_gradients) continue;
         if (b->execution->stack.training.sharding == SHARDING_SUMMED)
             ops[n++] = gradients_add(read * reduced, b->split.groups[groups[i]].size, scatter);
         ops[n++] = zero_collective("grad_reduce_scatter", COLLECTIVE_REDUCE_SCATTER, groups[i],

@@ -65,6 +65,21 @@ double kept_gradient_bytes(const Execution *execution) {
     return own > 0 ? own : reduced_gradient_bytes(execution);
 }
 
+// FSDP1 leaves gradients that it does not reduce to autograd, in the format of the gathered weights
+// (pytorch/pytorch, torch/distributed/fsdp/_runtime_utils.py, _post_backward_hook returns before it
+// casts); FSDP2 adds them up in the reduction's (_fully_shard/_fsdp_param.py,
+// to_accumulated_grad_if_needed). Where products add to a buffer it is that.
+static double whole_gradient_bytes(const Execution *execution) {
+    switch (execution->stack.training.sharding) {
+    case SHARDING_FLAT:
+        return activation_bytes(execution);
+    case SHARDING_PER_PARAMETER:
+        return reduced_gradient_bytes(execution);
+    default:
+        return kept_gradient_bytes(execution);
+    }
+}
+
 StateBytes state_bytes(const Execution *execution, int optimizer) {
     const Stack *stack = &execution->stack;
     const double num_moments = optimizer == OPTIMIZER_ADAM ? 2 : 1;
@@ -73,11 +88,15 @@ StateBytes state_bytes(const Execution *execution, int optimizer) {
                           : full > 4                                       ? full
                                                                            : 4;
     if (!is_mixed(execution))
-        return (StateBytes){.weight = full, .moments = num_moments * moment, .gradient = full};
+        return (StateBytes){.weight = full,
+                            .moments = num_moments * moment,
+                            .gradient = full,
+                            .whole_gradient = full};
     return (StateBytes){
         .weight = stack->training.weight_bytes_per_param,
         .master = stack->training.master_bytes_per_param,
         .moments = num_moments * moment,
         .gradient = kept_gradient_bytes(execution),
+        .whole_gradient = whole_gradient_bytes(execution),
     };
 }

@@ -26,10 +26,11 @@ double partial_sum_bytes(const Execution *execution, int num_scattered, double p
 // arXiv:1710.03740; Rajbhandari et al. 2020, arXiv:1910.02054, section 3.1); training in fp32, tf32
 // or fp64 keeps one copy of the weights, in that format.
 typedef struct {
-    double weight;   // the weights that are read
-    double master;   // copy in the optimizer, 0 where there is none
-    double moments;  // all moments together
-    double gradient; // gradient buffer
+    double weight;         // the weights that are read
+    double master;         // copy in the optimizer, 0 where there is none
+    double moments;        // all moments together
+    double gradient;       // gradient buffer
+    double whole_gradient; // of ZeRO-2 and -3, where whole ones are added up over a step
 } StateBytes;
 
 //   optimizer  Optimizer

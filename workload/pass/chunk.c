@@ -123,7 +123,7 @@ static bool makes_gradients(const Block *block, WorkKind work) {
 static double whole_parameter_bytes(const Execution *execution, const Plan *plan,
                                     const Block *block, WorkKind work) {
     const bool weights = plan->zero_stage == 3 && work != WORK_BACKWARD_WEIGHT;
-    const bool gradients = plan->zero_stage >= 2 && makes_gradients(block, work);
+    const bool gradients = plan_scatters_gradients(plan) && makes_gradients(block, work);
     return (weights ? gathered_weight_bytes(execution) : 0) +
            (gradients ? reduced_gradient_bytes(execution) : 0);
 }

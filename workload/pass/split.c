@@ -14,6 +14,7 @@ Split plan_split(const Plan *plan) {
         .cp_method = plan->cp_method,
         .vocab_parts = plan_vocab_parts(plan),
         .zero_stage = plan->zero_stage,
+        .scatters_gradients = plan_scatters_gradients(plan),
         .reshard_after_forward = plan->reshard_after_forward,
     };
     for (int kind = 0; kind < NUM_GROUPS; kind++)
@@ -22,9 +23,9 @@ Split plan_split(const Plan *plan) {
 }
 
 int split_num_scattered(const Split *split) {
-    return split->zero_stage >= 2 ? split->groups[GROUP_ZERO].size : 1;
+    return split->scatters_gradients ? split->groups[GROUP_ZERO].size : 1;
 }
 
 int plan_num_scattered(const Plan *plan) {
-    return plan->zero_stage >= 2 ? plan_group(plan, GROUP_ZERO).size : 1;
+    return plan_scatters_gradients(plan) ? plan_group(plan, GROUP_ZERO).size : 1;
 }

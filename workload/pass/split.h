@@ -13,6 +13,7 @@ typedef struct {
     int vocab_parts; // ranks that share the vocabulary: tp, or all tp x pp
     // Weights over their replicas
     int zero_stage;
+    bool scatters_gradients; // in every backward
     bool reshard_after_forward;
     Group groups[NUM_GROUPS]; // by the order of ranks
 } Split;

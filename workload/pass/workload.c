@@ -380,9 +380,11 @@ bool plans_share_blocks(const Plan *a, const Plan *b) {
     const int zero_b = b->zero_stage < 2 ? 0 : b->zero_stage;
     const bool same_shards = zero_a == 0 || a->zero_group == b->zero_group;
     const bool same_layers = (a->recompute_layers < 0) == (b->recompute_layers < 0);
-    return zero_a == zero_b && same_shards && same_layers && a->tp == b->tp && a->pp == b->pp &&
-           a->dp == b->dp && a->cp == b->cp && a->ep == b->ep && a->etp == b->etp &&
-           a->micro_batch == b->micro_batch && a->sequence_parallel == b->sequence_parallel &&
+    const bool same_scatters = plan_scatters_gradients(a) == plan_scatters_gradients(b);
+    return zero_a == zero_b && same_scatters && same_shards && same_layers && a->tp == b->tp &&
+           a->pp == b->pp && a->dp == b->dp && a->cp == b->cp && a->ep == b->ep &&
+           a->etp == b->etp && a->micro_batch == b->micro_batch &&
+           a->sequence_parallel == b->sequence_parallel &&
            a->reshard_after_forward == b->reshard_after_forward && a->recompute == b->recompute &&
            a->recompute_modules == b->recompute_modules && a->cp_method == b->cp_method &&
            a->layers == b->layers && a->vocab_barriers == b->vocab_barriers &&

@@ -92,7 +92,7 @@ static void reduce_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool exper
                  expert ? "expert_grad_all_reduce" : "grad_all_reduce");
         return;
     }
-    if (b->own->zero_stage == 1) // from 2 on every backward scatters its own
+    if (!plan_scatters_gradients(b->own)) // else every backward scatters its own
         sync_add(b, sync, COLLECTIVE_REDUCE_SCATTER, zero, bytes,
                  expert ? "expert_grad_reduce_scatter" : "grad_reduce_scatter");
     sync_add(b, sync, COLLECTIVE_ALL_REDUCE, replica, bytes / plan_group(b->own, zero).size,
@@ -133,14 +133,23 @@ static void gather_add(SyncBuilder *b, ChunkSync *sync, double bytes, bool exper
              expert ? "expert_param_all_gather" : "param_all_gather");
 }
 
+// FSDP reduces each wrapped block by itself in the backward of the last micro-batch; in a pipeline
+// all of a stage after its last backward (pytorch/pytorch, torch/distributed/pipelining/stage.py,
+// backward_maybe_with_nosync, and the schedules' REDUCE_GRAD).
+static bool reduces_by_layer(const Scenario *scenario, const Plan *plan) {
+    const int sharding = scenario->execution.stack.training.sharding;
+    const bool wraps = sharding == SHARDING_FLAT || sharding == SHARDING_PER_PARAMETER;
+    return wraps && plan->pp == 1 && plan->zero_stage >= 2 && plan->reduces_once;
+}
+
 // Pieces that are worth a collective each: buckets of the stack, no finer than layers.
-static int num_parts(const Scenario *scenario, const Chunk *chunk) {
+static int num_parts(const Scenario *scenario, const Plan *plan, const Chunk *chunk) {
     const double bytes =
         (chunk->dense_parameters + chunk->expert_parameters) * grad_bytes(scenario);
     double parts = ceil(bytes / scenario->execution.stack.training.bucket_bytes);
     int most = chunk->num_layers < MAX_PARTS ? chunk->num_layers : MAX_PARTS;
     if (most < 1 || parts < 1) return 1;
-    return parts < most ? (int)parts : most;
+    return parts < most && !reduces_by_layer(scenario, plan) ? (int)parts : most;
 }
 
 // Whose collectives those of a chunk are.
@@ -227,7 +236,7 @@ SyncPlan sync_plan(const Scenario *scenario, const Plan *plan, const Workload *w
     ChunkSync *gather = ARENA_ARRAY(arena, num_chunks, ChunkSync);
     const StepTraits traits = step_traits(execution);
     for (int c = 0; c < num_chunks; c++) {
-        const int parts = num_parts(scenario, &workload->chunks[c]);
+        const int parts = num_parts(scenario, plan, &workload->chunks[c]);
         if (c < plan->num_chunks) chunk_find(&b, &scenario->cluster, c);
         if (c == plan->num_chunks) b.stage = 0; // of every rank
         reduce[c] = sync_start(traits.reduces_beside ? parts : 1, num_shardings, arena);
@@ -253,7 +262,7 @@ double sync_embedding_bytes(const Scenario *scenario, const Plan *plan) {
     // One rank holds both where the vocabulary is spread, too.
     if (!model->tie_word_embeddings || plan_joins_ends(plan) || plan->vocab_barriers) return 0;
     double bytes = vocab_rows(model, plan) * model->hidden_size * grad_bytes(scenario);
-    return plan->zero_stage >= 2 ? bytes / plan_group(plan, GROUP_ZERO).size : bytes;
+    return bytes / plan_num_scattered(plan);
 }
 
 const double *sync_copies_bytes(const Scenario *scenario, const Plan *plan,
