@@ -286,9 +286,10 @@ static Status rank_check(const JsonNode *adapters, const Model *model, const Ada
 static Status beside_check(const JsonNode *adapters, const Model *model, const Execution *execution,
                            const Adapters *a) {
     const JsonNode dropout = json_get(adapters, "dropout");
-    if (execution->precision >= PRECISION_FP8)
-        return json_error(adapters, "beside precision %s are legal, but not supported yet",
-                          PRECISION_NAMES[execution->precision]);
+    const JsonNode base = json_get(adapters, "base_dtype");
+    if (execution->precision >= PRECISION_FP8 && a->base_dtype >= BASE_NF4)
+        return json_error(&base, "%s is multiplied in 16 bits, and precision is %s",
+                          BASE_DTYPE_NAMES[a->base_dtype], PRECISION_NAMES[execution->precision]);
     if (model->num_front_layers > 0)
         return json_error(adapters, "of a model with an encoder or a tower for images are legal, "
                                     "but not supported yet");

@@ -56,6 +56,14 @@ memory = [p["answer"]["memory_peak_bytes"] for p in points]
 assert len(memory) == 3 and memory == sorted(memory) and memory[0] < memory[2], memory
 END
 
+# Published runs are all priced, on average within 25 %.
+answers 0 validate --data published/fine-tuning.jsonl --all --json
+python3 - "$temp/stdout" <<'END' || fail "$(head -c 600 "$temp/stdout")"
+import json, sys
+total = json.load(open(sys.argv[1]))["assumed"]["all"]
+assert total["num_cases"] == 8 and total["num_refused"] == 0 and total["mape_frac"] < 0.25, total
+END
+
 answers 2 launch "$temp/job.json" --dry-run
 grep -q 'training.adapters: legal, but launch writes no adapters yet' "$temp/stderr" || fail "$(cat "$temp/stderr")"
 job runtime '"kind": "lora"' ''

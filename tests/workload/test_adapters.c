@@ -232,6 +232,23 @@ static void magnitudes_are_trained_too(void) {
     case_free(&c);
 }
 
+// Beside a base in 8 bits adapters run in 16 and read their inputs in 16: as much is kept as beside
+// one in 16. Without adapters it keeps them in 8.
+static void beside_8_bits_inputs_are_kept_in_16(void) {
+    Case c, wide;
+    const Block *b =
+        layer_of(&c, JOB("megatron-core", ", \"precision\": \"fp8\"" LORA), "{\"zero_stage\": 0}");
+    const Block *other = layer_of(&wide, JOB("megatron-core", LORA), "{\"zero_stage\": 0}");
+    if (b && other) {
+        ASSERT_CLOSE(b->saved_bytes, other->saved_bytes);
+        CU_ASSERT_EQUAL(op_named(b->forward, b->num_forward, "lora_a")->precision, PRECISION_BF16);
+        CU_ASSERT_EQUAL(op_named(b->forward, b->num_forward, "fc1")->precision, PRECISION_FP8);
+        CU_ASSERT_EQUAL(num_named(b->backward, b->num_backward, "quantize"), 4);
+    }
+    case_free(&c);
+    case_free(&wide);
+}
+
 // What blocks train, summed, is what the model's adapters are; ranks of experts hold their part.
 static void blocks_train_what_the_model_has(void) {
     static const char *const MODELS[] = {LLAMA,
@@ -284,10 +301,12 @@ static void both_accounts_agree(void) {
 // What a list keeps it gives back.
 static void nothing_stays(void) {
     static const char *const JOBS[] = {
-        JOB("hf-fsdp2", LORA), JOB("hf-fsdp2", QLORA),
+        JOB("hf-fsdp2", LORA),
+        JOB("hf-fsdp2", QLORA),
         JOB("hf-fsdp2", ADAPTERS("\"dropout\": 0.1, \"targets\": " ALL)),
         JOB("hf-fsdp2", ADAPTERS("\"targets\": [\"k_proj\", \"up_proj\"]")),
-        JOB("torchtitan", LORA)};
+        JOB("torchtitan", LORA),
+        JOB("megatron-core", ", \"precision\": \"fp8\"" LORA)};
     static const char *const PARALLEL[] = {"{}", "{\"recompute\": \"full\"}"};
     for (size_t i = 0; i < 2 * sizeof JOBS / sizeof *JOBS; i++) {
         Case c;
@@ -313,6 +332,7 @@ CU_TestInfo adapters_tests[] = {
     {"shards_are_gathered_as_they_are_stored", shards_are_gathered_as_they_are_stored},
     {"tensor_parallel_ranks_share_adapters", tensor_parallel_ranks_share_adapters},
     {"magnitudes_are_trained_too", magnitudes_are_trained_too},
+    {"beside_8_bits_inputs_are_kept_in_16", beside_8_bits_inputs_are_kept_in_16},
     {"blocks_train_what_the_model_has", blocks_train_what_the_model_has},
     {"both_accounts_agree", both_accounts_agree},
     {"nothing_stays", nothing_stays},

@@ -142,7 +142,10 @@ static Unit *adapter_product(Builder *b, const char *name, const Unit *base, dou
                              double saved_bytes) {
     const GemmOp *like = &base->op.gemm;
     const double dense = b->dense_parameters, partial = b->partial_parameters;
+    const int precision = b->precision;
+    b->precision = unquantized_precision(b->execution); // beside a base in 8 bits, too
     build_linear(b, name, SPLIT_NONE, like->groups * like->m, n, k, saved_bytes);
+    b->precision = precision;
     b->dense_parameters = dense;
     b->partial_parameters = partial;
     Unit *unit = &b->units[b->num_units - 1];
@@ -240,7 +243,13 @@ static void adapter_add(Builder *b, const Unit *base, double n, Trained *trained
         trained->partial += one;
 }
 
-// What the base product kept of its input the adapters' first product reads instead.
+// Bytes of an input that a base in 8 bits keeps quantized, and adapters as it was.
+static double unquantized_bytes(const Builder *b, double bytes) {
+    return bytes * activation_bytes(b->execution) / b->input_bytes_per_value;
+}
+
+// What the base product kept of its input the adapters' first product reads instead. A copy that a
+// base in 8 bits made of the attention's results is not needed: that keeps them itself.
 static void input_hand_over(Builder *b, int base, int gather, int first) {
     Unit *from = &b->units[base], *to = NULL;
     for (int i = first; i < b->num_units; i++) {
@@ -249,9 +258,13 @@ static void input_hand_over(Builder *b, int base, int gather, int first) {
         if (i + 1 < b->num_units) b->units[i].gather = 0;
     }
     const bool reads = to && adapters_of(b)->dropout == 0;
-    if (reads) {
-        to->op.saved_bytes += from->op.saved_bytes;
-        to->kept_bytes = from->kept_bytes;
+    const bool quantized = precision_is_quantized(b->precision);
+    if (reads && quantized && strcmp(from->op.name, "out_proj") == 0 && from->op.saved_bytes > 0) {
+        to->shared_input_bytes = unquantized_bytes(b, from->op.saved_bytes);
+        to->gather = gather;
+    } else if (reads) {
+        to->op.saved_bytes += unquantized_bytes(b, from->op.saved_bytes);
+        to->kept_bytes = unquantized_bytes(b, from->kept_bytes);
         to->shared_input_bytes = from->shared_input_bytes;
         to->gather = gather;
     } else {
@@ -341,7 +354,15 @@ static bool input_is_read(const Builder *b, int i) {
 static void inputs_drop(Builder *b) {
     for (int i = 0; i < b->num_units; i++) {
         Unit *unit = &b->units[i];
-        if (unit->product_input_bytes == 0 || input_is_read(b, i)) continue;
+        if (unit->product_input_bytes == 0) continue;
+        if (input_is_read(b, i)) {
+            const double more =
+                unquantized_bytes(b, unit->product_input_bytes) - unit->product_input_bytes;
+            if (strcmp(unit->op.name, "lora_dropout") == 0) continue; // its result is 16 bits wide
+            unit->op.saved_bytes += more;
+            unit->product_input_bytes += more;
+            continue;
+        }
         unit->op.saved_bytes -= unit->product_input_bytes;
         unit->op.transient_bytes = fmax(unit->op.transient_bytes, unit->product_input_bytes);
         unit->product_input_bytes = 0;

@@ -167,6 +167,8 @@ static Op gradient_pass(const char *name, double bytes, int num_kernels) {
 static void frozen_backward(Backward *w, const Unit *unit, const Unit *column) {
     const double act = activation_bytes(w->b->execution);
     double weight_bytes = 0;
+    if (unit->quantize_bytes > 0)
+        data_add(w, gradient_pass("quantize", unit->quantize_bytes, unit->op.num_kernels));
     if (unit->dequantize_bytes > 0) {
         Op pass = gradient_pass("dequantize", unit->dequantize_bytes, unit->dequantize_kernels);
         weight_bytes = pass.transient_bytes = unit->dequantized_bytes;
