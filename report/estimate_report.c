@@ -34,6 +34,18 @@ static double passed_parameters(const Model *model) {
     return model_active_parameters(model) - head + model_embedding_parameters(model);
 }
 
+// What is trained, where that is not all.
+static const char *tuning_text(const Scenario *scenario, Arena *arena) {
+    const FineTuning *tuning = &scenario->training.tuning;
+    const Adapters *adapters = &tuning->adapters;
+    char trained[UNITS_SIZE];
+    if (!fine_tuning_freezes(tuning)) return "";
+    units_count(fine_tuning_trained_parameters(&scenario->model, tuning), trained);
+    return arena_printf(arena, ", %s trained: %s of rank %d beside a base in %s", trained,
+                        ADAPTER_NAMES[adapters->kind - ADAPTER_LORA], adapters->rank,
+                        BASE_DTYPE_NAMES[adapters->base_dtype]);
+}
+
 const char *report_question(const Scenario *scenario, Arena *arena) {
     const Model *model = &scenario->model;
     const Cluster *cluster = &scenario->cluster;
@@ -43,6 +55,7 @@ const char *report_question(const Scenario *scenario, Arena *arena) {
     if (model_is_moe(model))
         moe = arena_printf(arena, ", %s active", units_count(passed_parameters(model), active));
     const char *front = front_text(scenario, arena), *gpus = "";
+    const char *tuning = tuning_text(scenario, arena);
     for (int i = 0; i < cluster->num_pools; i++) {
         const Pool *pool = &cluster->pools[i];
         const char *all =
@@ -52,9 +65,9 @@ const char *report_question(const Scenario *scenario, Arena *arena) {
     }
     const bool named = strcmp(scenario->name, model->name) != 0;
     const char *text = arena_printf(
-        arena, "%s%s%s (%s parameters%s%s) on %s; seq_len %lld, global_batch %lld, %s, %s",
-        named ? scenario->name : "", named ? ": " : "", model->name, parameters, moe, front, gpus,
-        (long long)scenario->training.seq_len, (long long)scenario->training.global_batch,
+        arena, "%s%s%s (%s parameters%s%s%s) on %s; seq_len %lld, global_batch %lld, %s, %s",
+        named ? scenario->name : "", named ? ": " : "", model->name, parameters, moe, tuning, front,
+        gpus, (long long)scenario->training.seq_len, (long long)scenario->training.global_batch,
         PRECISION_NAMES[scenario->execution.precision], scenario->execution.stack.name);
     return shown_text(text, arena);
 }

@@ -22,7 +22,7 @@ static void default_take(double *value, double otherwise) {
 
 // --- The checkpoint
 
-// One GPU that held everything, each parameter once: nothing is split or sharded.
+// One GPU that held everything that is trained, each parameter once: nothing is split or sharded.
 Status goodput_checkpoint_bytes(const Scenario *scenario, Arena *arena, double *out) {
     Scenario whole = *scenario;
     const Pool one = pool_with_gpus(&scenario->cluster.pools[0], 1);
@@ -33,7 +33,7 @@ Status goodput_checkpoint_bytes(const Scenario *scenario, Arena *arena, double *
     TRY(plan_resolve(&whole, arena, &plan));
     const Workload workload = workload_build(&whole, &plan, arena);
     const RankMemory memory = memory_closed_form(&whole, &plan, &workload, 0);
-    *out = memory.weights_bytes + memory.optimizer_bytes;
+    *out = memory.weights_bytes - memory.frozen_bytes + memory.optimizer_bytes;
     return status_ok();
 }
 

@@ -233,6 +233,8 @@ Status scenario_read_shared(const JsonNode *root, KernelShelf *shelf, Arena *are
                       &scenario.execution));
     TRY(pools_check(&training, &scenario));
     TRY(scenario_take_front(root, arena, &scenario));
+    TRY(fine_tuning_check(&training, &scenario.model, &scenario.execution,
+                          &scenario.training.tuning, arena));
     positions_extend(&scenario);
     JsonNode parallel = json_get(root, "parallel");
     TRY(parallel_load(&parallel, arena, &scenario.parallel));

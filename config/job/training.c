@@ -48,6 +48,7 @@ static const JsonField TRAINING_FIELDS[] = {
     NAME(moe_dispatcher, execution, MOE_DISPATCHER_NAMES),
     NUMBER(capacity_factor, DOUBLE, 1e-3, 1e3, false),
     OTHER("sequence_lengths"),
+    OTHER("adapters"),
 };
 static Status moe_routing_read(const JsonNode *node, Arena *arena, double *imbalance) {
     static const JsonField FIELDS[] = {
@@ -103,6 +104,7 @@ Status training_load(const JsonNode *value, const Gpu *gpu, KernelShelf *shelf, 
     TRY(moe_routing_read(&routing, arena, &keys.job.moe_imbalance));
     JsonNode lengths = json_get(value, "sequence_lengths");
     TRY(sequence_lengths_read(&lengths, arena, &keys.job));
+    TRY(fine_tuning_read(value, &keys.execution, arena, &keys.job.tuning));
     *job = keys.job;
     *execution = keys.execution;
     return status_ok();

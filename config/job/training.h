@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "config/job/fine_tuning.h"
 #include "config/machine/gpu.h"
 #include "config/software/execution.h"
 
@@ -32,6 +33,7 @@ typedef struct {
     double capacity_factor;              // 0: no tokens are dropped or padded
     const LengthShare *sequence_lengths; // [num_sequence_lengths] fractions add up to 1
     int num_sequence_lengths;            // 0: all are of seq_len
+    FineTuning tuning;                   // which weights are trained
 } TrainingJob;
 
 // Reads the training object with how it is executed; switches that are absent take the stack's

@@ -22,6 +22,9 @@
 
 const char *const GRAD_REDUCE_NAMES[] = {"step", "micro_batch", NULL};
 const char *const STACK_GRAD_REDUCE_NAMES[] = {"step", "micro_batch", "pipeline_step", NULL};
+const char *const ADAPTER_NAMES[] = {"lora", "dora", NULL};
+const char *const BASE_DTYPE_NAMES[] = {"fp32", "bf16", "nf4", "fp4", NULL};
+
 static const char *const LASTING_GATHERS_NAMES[] = {"none", "head", "all", NULL};
 static const char *const WEIGHT_GRADIENT_NAMES[] = {"separate", "in-place", "placeholder", NULL};
 static const char *const SHARDING_NAMES[] = {"plain", "flat", "per-parameter", "summed", NULL};
@@ -37,6 +40,7 @@ static const JsonField HEAD_FIELDS[] = {
     OTHER("defaults"),
     REQUIRED("sources"),
     OTHER("releases"),
+    OTHER("adapters"),
 };
 
 static const JsonField LAUNCH_FIELDS[] = {
@@ -187,6 +191,34 @@ static Status sections_read(const JsonNode *root, Arena *arena, Stack *stack) {
     return dtype_read(&of_fp16, &stack->defaults.fp16_grad_reduce_precision);
 }
 
+// A list of names, of which those that are in it are set.
+//   first  NULL, or the first one's index
+static Status names_set(const JsonNode *list, const char *const *names, bool *set, int *first) {
+    TRY(json_expect_array(list));
+    for (int i = 0; i < json_size(list); i++) {
+        const JsonNode item = json_at(list, i);
+        int index;
+        TRY(json_read_name(&item, names, &index));
+        set[index] = true;
+        if (i == 0 && first) *first = index;
+    }
+    return status_ok();
+}
+
+static Status adapters_read(const JsonNode *root, Arena *arena, StackAdapters *out) {
+    static const JsonField FIELDS[] = {REQUIRED("kinds"), REQUIRED("base_dtypes"),
+                                       REQUIRED("source")};
+    const JsonNode node = json_get(root, "adapters");
+    if (!json_is_present(&node)) return status_ok();
+    TRY(json_read_object(&node, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, out));
+    const JsonNode kinds = json_get(&node, "kinds"), dtypes = json_get(&node, "base_dtypes");
+    const JsonNode source = json_get(&node, "source");
+    const char *text;
+    TRY(names_set(&kinds, ADAPTER_NAMES, out->kinds + ADAPTER_LORA, NULL));
+    TRY(names_set(&dtypes, BASE_DTYPE_NAMES, out->base_dtypes, &out->base_dtype));
+    return json_read_string(&source, arena, &text);
+}
+
 Status stack_read(const JsonNode *root, Arena *arena, Stack *out) {
     Stack stack = {0};
     TRY(json_read_object(root, HEAD_FIELDS, sizeof HEAD_FIELDS / sizeof *HEAD_FIELDS, arena,
@@ -195,6 +227,7 @@ Status stack_read(const JsonNode *root, Arena *arena, Stack *out) {
     int version;
     TRY(json_read_int(&schema, 1, 1, &version));
     TRY(sections_read(root, arena, &stack));
+    TRY(adapters_read(root, arena, &stack.adapters));
     JsonNode sources = json_get(root, "sources");
     TRY(sources_check(&sources, stack.trains, arena));
     JsonNode *kept = ARENA_NEW(arena, JsonNode); // what its members point to

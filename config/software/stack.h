@@ -46,6 +46,20 @@ typedef enum {
     LASTING_GATHERS_ALL,
 } LastingGathers;
 
+// Low-rank adapters, and what the frozen weights beside them are stored in
+// (config/job/fine_tuning.h).
+typedef enum { ADAPTER_NONE, ADAPTER_LORA, ADAPTER_DORA, NUM_ADAPTER_KINDS } AdapterKind;
+typedef enum { BASE_FP32, BASE_BF16, BASE_NF4, BASE_FP4, NUM_BASE_DTYPES } BaseDtype;
+extern const char *const ADAPTER_NAMES[];    // from ADAPTER_LORA on; ends with NULL
+extern const char *const BASE_DTYPE_NAMES[]; // ends with NULL
+
+// Which of them the software has; none where its file says nothing.
+typedef struct {
+    bool kinds[NUM_ADAPTER_KINDS];
+    bool base_dtypes[NUM_BASE_DTYPES];
+    int base_dtype; // BaseDtype of a scenario that says nothing of it
+} StackAdapters;
+
 // Kernels, and the time of the host.
 typedef struct {
     bool fused_norm;           // one kernel per RMSNorm, saving its input only
@@ -158,6 +172,7 @@ typedef struct {
     bool trains; // the rest is there; an inference engine has none of it
     StackTraining training;
     StackDefaults defaults;
+    StackAdapters adapters;
 } Stack;
 
 // Whether ZeRO 3 may keep what it gathered until the backward (FSDP's SHARD_GRAD_OP, FSDP2's

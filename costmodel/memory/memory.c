@@ -142,7 +142,8 @@ static bool ranks_hold_alike(const Plan *plan, const Workload *workload, int a, 
         if (memcmp(x->num_blocks, y->num_blocks,
                    (size_t)workload->num_blocks * sizeof *x->num_blocks) != 0 ||
             x->dense_parameters != y->dense_parameters ||
-            x->expert_parameters != y->expert_parameters)
+            x->expert_parameters != y->expert_parameters || x->frozen.dense != y->frozen.dense ||
+            x->frozen.expert != y->frozen.expert)
             return false;
     }
     return true;

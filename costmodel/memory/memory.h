@@ -14,6 +14,7 @@
 
 typedef struct {
     double weights_bytes;
+    double frozen_bytes; // of them, those that are not trained
     double gradients_bytes;
     double optimizer_bytes;
     double activations_bytes; // at the peak; with what is on its way between chunks, and what is

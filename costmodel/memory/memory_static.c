@@ -27,15 +27,37 @@ static bool gathers_weights(const Plan *plan) {
     return false;
 }
 
-// Largest of the held blocks in [first, end): parameters that are gathered.
-static double largest_gathered(const Plan *plan, const Workload *workload, const bool *held,
-                               int first, int end) {
-    double most = 0;
+// What is gathered of a block: weights, and gradients before they are scattered.
+typedef struct {
+    double weights_bytes, gradients_bytes;
+} Gathered;
+
+static Gathered gathered_most(Gathered a, Gathered b) {
+    return (Gathered){fmax(a.weights_bytes, b.weights_bytes),
+                      fmax(a.gradients_bytes, b.gradients_bytes)};
+}
+
+static double gathered_weights_bytes(const Scenario *scenario, const Plan *own,
+                                     const HeldParameters *held) {
+    const double frozen = gathered_parameters(own, held->frozen.dense, held->frozen.expert);
+    return gathered_parameters(own, held->dense, held->expert) *
+               gathered_weight_bytes(&scenario->execution) +
+           frozen * frozen_gathered_frac(&scenario->execution, &scenario->training.tuning);
+}
+
+// Largest of the held blocks in [first, end).
+static Gathered largest_gathered(const Scenario *scenario, const Plan *plan,
+                                 const Workload *workload, const bool *held, int first, int end) {
+    Gathered most = {0};
     for (int i = first; i < end; i++) {
         const Block *b = &workload->blocks[i];
-        if (held[i])
-            most = fmax(most, gathered_parameters(plan_sharding(plan, b->sharding),
-                                                  b->dense_parameters, b->expert_parameters));
+        const Plan *own = plan_sharding(plan, b->sharding);
+        if (!held[i]) continue;
+        const HeldParameters all = {b->dense_parameters, b->expert_parameters, 0, b->frozen};
+        const double trained = gathered_parameters(own, all.dense, all.expert);
+        most =
+            gathered_most(most, (Gathered){gathered_weights_bytes(scenario, own, &all),
+                                           trained * reduced_gradient_bytes(&scenario->execution)});
     }
     return most;
 }
@@ -49,6 +71,8 @@ static HeldParameters rank_parameters(const Plan *plan, const Workload *workload
             chunk_held(&workload->chunks[plan_rank_chunk(plan, rank, k)], sharding);
         sum.dense += own.dense;
         sum.expert += own.expert;
+        sum.frozen.dense += own.frozen.dense;
+        sum.frozen.expert += own.frozen.expert;
     }
     return sum;
 }
@@ -59,20 +83,20 @@ static HeldParameters rank_parameters(const Plan *plan, const Workload *workload
 static double gathered_bytes(const Scenario *scenario, const Plan *plan, const Workload *workload,
                              int rank, const bool *held) {
     if (!scenario->execution.stack.training.gathers_ahead || !gathers_weights(plan)) return 0;
-    const double layer =
-        fmax(largest_gathered(plan, workload, held, BLOCK_FIRST_LAYER, BLOCK_MTP + 1),
-             largest_gathered(plan, workload, held, MAX_BLOCKS, workload->num_blocks));
-    const double edge =
-        fmax(largest_gathered(plan, workload, held, BLOCK_EMBEDDING, BLOCK_EMBEDDING + 1),
-             largest_gathered(plan, workload, held, BLOCK_HEAD, BLOCK_VOCAB_OUTPUT + 1));
-    double gathered = fmax(2 * layer, layer + edge), all = 0;
+    const Gathered layer = gathered_most(
+        largest_gathered(scenario, plan, workload, held, BLOCK_FIRST_LAYER, BLOCK_MTP + 1),
+        largest_gathered(scenario, plan, workload, held, MAX_BLOCKS, workload->num_blocks));
+    const Gathered edge = gathered_most(
+        largest_gathered(scenario, plan, workload, held, BLOCK_EMBEDDING, BLOCK_EMBEDDING + 1),
+        largest_gathered(scenario, plan, workload, held, BLOCK_HEAD, BLOCK_VOCAB_OUTPUT + 1));
+    double gathered = fmax(2 * layer.weights_bytes, layer.weights_bytes + edge.weights_bytes);
+    double all = 0;
     for (int s = 0; s < plan_num_shardings(plan); s++) {
         const HeldParameters own = rank_parameters(plan, workload, rank, s);
-        all += gathered_parameters(plan_sharding(plan, s), own.dense, own.expert);
+        all += gathered_weights_bytes(scenario, plan_sharding(plan, s), &own);
     }
     if (!plan->reshard_after_forward) gathered = fmax(gathered, all);
-    return gathered * gathered_weight_bytes(&scenario->execution) +
-           fmax(layer, edge) * reduced_gradient_bytes(&scenario->execution);
+    return gathered + fmax(layer.gradients_bytes, edge.gradients_bytes);
 }
 
 enum { MAX_SHAPES = 128 }; // of layers that have one sharding
@@ -151,7 +175,13 @@ static void states_add(const Plan *own, const StateBytes *state, const HeldParam
     const double all = held->dense + held->expert;
     const double shard = held->dense / plan_group(own, GROUP_ZERO).size +
                          held->expert / plan_group(own, GROUP_EZERO).size;
-    m->weights_bytes += (own->zero_stage >= 3 ? shard : all) * state->weight;
+    const FrozenBytes frozen = held->frozen;
+    const double frozen_bytes = own->zero_stage >= 3
+                                    ? frozen.dense / plan_group(own, GROUP_ZERO).size +
+                                          frozen.expert / plan_group(own, GROUP_EZERO).size
+                                    : frozen.dense + frozen.expert;
+    m->frozen_bytes += frozen_bytes;
+    m->weights_bytes += (own->zero_stage >= 3 ? shard : all) * state->weight + frozen_bytes;
     m->gradients_bytes += held_gradients_bytes(own, state, all, shard);
     m->optimizer_bytes += (own->zero_stage >= 1 ? shard : all) * (state->master + state->moments);
 }
@@ -163,7 +193,7 @@ void memory_static_account(const Scenario *scenario, const Plan *plan, const Wor
     for (int s = 0; s < plan_num_shardings(plan); s++) {
         const HeldParameters held = rank_parameters(plan, workload, rank, s);
         states_add(plan_sharding(plan, s), &state, &held, m);
-        expert += held.expert;
+        expert += held.expert + held.frozen.expert;
     }
     Arena scratch = {0};
     bool few[MAX_BLOCKS] = {false};
@@ -185,6 +215,8 @@ RankMemory memory_static_states(const Scenario *scenario, const Plan *plan,
     for (int c = 0; c < plan->num_chunks; c++) {
         held.dense += workload->chunks[c].dense_parameters;
         held.expert += workload->chunks[c].expert_parameters;
+        held.frozen.dense += workload->chunks[c].frozen.dense;
+        held.frozen.expert += workload->chunks[c].frozen.expert;
     }
     states_add(plan, &state, &held, &m);
     return m;

@@ -61,6 +61,9 @@ static void rates_set(const Scenario *scenario, const Workload *workload, const 
     double tokens = (double)training->seq_len * (double)training->global_batch;
     e->tokens_per_s = tokens / e->step_time_s;
     e->tokens_per_s_per_gpu = e->tokens_per_s / cluster->num_gpus;
+    if (fine_tuning_freezes(&scenario->training.tuning))
+        e->trained_parameters =
+            fine_tuning_trained_parameters(&scenario->model, &scenario->training.tuning);
     e->model_flops_per_s_per_gpu = workload->model_flops / e->step_time_s / cluster->num_gpus;
     const MeanGpu gpu = mean_gpu(cluster, execution->precision);
     e->mfu_frac = e->model_flops_per_s_per_gpu / gpu.peak_flops_per_s;
@@ -220,6 +223,8 @@ cJSON *estimate_to_json(const Estimate *e, const Plan *plan) {
     json_add_number(json, "tokens_per_s_per_gpu", e->tokens_per_s_per_gpu);
     json_add_number(json, "model_flops_per_s_per_gpu", e->model_flops_per_s_per_gpu);
     json_add_number(json, "mfu_frac", e->mfu_frac);
+    if (e->trained_parameters > 0)
+        json_add_number(json, "trained_parameters", e->trained_parameters);
     json_add_number(json, "usd_per_1e9_tokens", e->usd_per_1e9_tokens);
     json_add_number(json, "price_usd_per_gpu_hour", e->price_usd_per_gpu_hour);
     if (e->price_source) cJSON_AddStringToObject(json, "price_source", e->price_source);

@@ -13,6 +13,7 @@ typedef struct {
     double step_time_s, step_time_low_s, step_time_high_s; // 80 % interval
     double tokens_per_s, tokens_per_s_per_gpu;
     double model_flops_per_s_per_gpu;
+    double trained_parameters; // of the model with its adapters; 0: all
     double mfu_frac;
     double usd_per_1e9_tokens;
     double joules_per_token;

@@ -115,19 +115,37 @@ static double parameters_state_bytes(const Scenario *scenario, const Plan *plan,
            (plan->zero_stage >= 1 ? own : all) * (state.master + state.moments);
 }
 
+// Frozen weights count as so many trained ones as they have bytes. Of ZeRO 3's gathered gradients,
+// which they do not have, that is too many.
+static double frozen_parameters(const Scenario *scenario, double bytes) {
+    return bytes * frozen_gathered_frac(&scenario->execution, &scenario->training.tuning) /
+           gathered_weight_bytes(&scenario->execution);
+}
+
+static double frozen_state_bytes(const Plan *plan, FrozenBytes frozen) {
+    if (plan->zero_stage < 3) return frozen.dense + frozen.expert;
+    return frozen.dense / plan_group(plan, GROUP_ZERO).size +
+           frozen.expert / plan_group(plan, GROUP_EZERO).size;
+}
+
 LayerCost layer_cost(const Scenario *scenario, const Plan *plan, const Block *block) {
     const Machines machines = cluster_machines(&scenario->cluster, 0);
     LayerCost cost = {
         .update_s = optimizer_update_s(scenario, plan, &machines.pool->gpu, block->dense_parameters,
                                        block->expert_parameters),
         .state_bytes = parameters_state_bytes(scenario, plan, block->dense_parameters,
-                                              block->expert_parameters),
+                                              block->expert_parameters) +
+                       frozen_state_bytes(plan, block->frozen),
         .saved_bytes = block->saved_bytes,
         .peak_bytes = fmax(block->forward_peak_bytes,
                            block->saved_bytes + block->unusable_bytes + block->backward_peak_bytes),
-        .gathered = plan->zero_stage < 3 ? 0
-                                         : plan_sharded_parameters(plan, block->dense_parameters,
-                                                                   block->expert_parameters),
+        .gathered =
+            plan->zero_stage < 3
+                ? 0
+                : plan_sharded_parameters(
+                      plan,
+                      block->dense_parameters + frozen_parameters(scenario, block->frozen.dense),
+                      block->expert_parameters + frozen_parameters(scenario, block->frozen.expert)),
     };
     const PricingContext context = pricing_context(scenario, plan, 0, NULL);
     cost.forward = layer_pass_price(&context, block, true, &cost.edge_s);

@@ -12,6 +12,12 @@
 #include "plan/layer_plans.h"
 #include "workload/pass/operator.h"
 
+// Weights that are not trained, in bytes as they are stored. They have no gradient and no
+// optimizer, and are gathered like others where ZeRO 3 cuts them.
+typedef struct {
+    double dense, expert;
+} FrozenBytes;
+
 typedef struct {
     const char *name;  // "dense", "moe", "embedding", "head", "mtp", ...
     const Op *forward; // [num_forward]
@@ -19,11 +25,13 @@ typedef struct {
     const Op *backward; // [num_backward]
     int num_backward;
 
+    // Of weights that are trained
     double dense_parameters;   // held by this rank before ZeRO, replicated over GROUP_DP
     double expert_parameters;  // held by this rank before ZeRO, replicated over GROUP_EDP
     double partial_parameters; // of dense_parameters: those that every tp rank holds whole, though
                                // it makes their gradients of its own tokens (sequence parallelism)
                                // or heads only: tp ranks add them up
+    FrozenBytes frozen;        // beside them, replicated likewise
     Phase gradients_phase; // of a split backward, in which the gradients of its weights are whole
     int sharding;          // of its layers (plan/layer_plans.h)
     double unusable_bytes; // free at the peak of its backward, but in pieces too small for it
@@ -64,6 +72,7 @@ enum {
 typedef struct {
     double dense, expert;
     double partial; // of dense, see Block
+    FrozenBytes frozen;
 } HeldParameters;
 
 // How many blocks of each kind one chunk holds.
@@ -73,6 +82,7 @@ typedef struct {
     int num_layers;                             // transformer layers, MTP layers not counted
     double dense_parameters, expert_parameters; // sums over its blocks, this rank's share
     double partial_parameters;
+    FrozenBytes frozen;
     double saved_bytes; // per micro-batch, after its forward
     // Over its blocks run in order; with the whole weights and gradients of the block that runs,
     // where ZeRO-2 and -3 cut them and no block is gathered ahead.

@@ -18,6 +18,7 @@ void builder_start(const LayerWork *work, const LayerKind *kind, Arena *arena, B
     out->execution = execution;
     out->pass = *pass;
     out->split = *split;
+    out->tuning = work->tuning;
     out->kind = kind;
     out->arena = arena;
     out->tokens = pass->sequences * pass->queries / split->cp;
@@ -158,6 +159,7 @@ void build_linear(Builder *b, const char *name, WeightSplit split, double tokens
     int gather = b->num_units - 1;
     build_gemm(b, name, tokens, local_n, local_k, saved_input_bytes);
     int gemm = b->num_units - 1;
+    b->units[gemm].weight_split = split;
     if (split == SPLIT_COLUMN && tp > 1) build_gathered_input(b, gather, gemm);
     b->units[gemm].quantize_bytes =
         quantize_bytes(b, values.gradient) * memory_passes(b->execution);
@@ -298,6 +300,7 @@ void build_norm(Builder *b, const char *name, double values, int keeps) {
     b->units[b->num_units - 1].op.memory.subtracts_mean = b->model->norm == NORM_LAYERNORM;
     b->units[b->num_units - 1].begins_branch = (keeps & NORM_BEGINS_BRANCH) != 0;
     b->units[b->num_units - 1].drops_input = !one_operator && !b->compiled;
+    b->units[b->num_units - 1].scale_input_bytes = !one_operator && !b->compiled ? values * act : 0;
     b->module = module;
 }
 

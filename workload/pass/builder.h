@@ -7,7 +7,7 @@
 #include "workload/pass/pass.h"
 #include "workload/pass/split.h"
 
-enum { BUILDER_MAX_OPS = 96 };
+enum { BUILDER_MAX_OPS = 160 };
 
 // How a matrix's weights are split over the tensor-parallel group.
 typedef enum {
@@ -30,8 +30,17 @@ typedef struct {
     double shared_input_bytes;  // of its input: kept by an operator before for its own backward too
     bool begins_branch;         // its input is also added to the branch's result (residual)
     bool drops_input;           // what it saves does not hold its input
+    double scale_input_bytes;   // of op.saved_bytes: read by the gradient of a norm's scale alone
     double residual_bytes;      // > 0: an addition; its gradient waits for the start of the branch
     bool has_weight;            // OP_GEMM: its backward has a weight part
+    int weight_split;           // OP_GEMM with a weight: WeightSplit
+    // OP_GEMM with a weight (workload/pass/adapters.h)
+    bool frozen;              // the weight is not trained: no gradient of it
+    double dequantize_bytes;  // moved to make it of the numbers it is stored in, at each use,
+    int dequantize_kernels;   // by so many
+    double dequantized_bytes; // of it then, at most at a time
+    int gather;               // > 0: of the unit that gathers its input over tp, once more in the
+                              // backward; that of the unit itself says nothing of it
     bool plain_gradient; // OP_GEMM: its weight gradient is a tensor of its own, whatever the stack
     double quantize_bytes;  // OP_GEMM: moved to quantize the gradient of its output; 0: it is not
     double transpose_bytes; // OP_GEMM: moved to transpose what was gathered quantized
@@ -54,6 +63,7 @@ typedef struct {
     const Execution *execution;
     Pass pass;
     Split split;
+    const FineTuning *tuning; // which weights are trained; NULL: all
 } LayerWork;
 
 typedef struct Builder {
@@ -62,6 +72,7 @@ typedef struct Builder {
     const Execution *execution;
     Pass pass;
     Split split;
+    const FineTuning *tuning; // or NULL
     Arena *arena;
     const LayerKind *kind;           // NULL for embedding and head
     double tokens;                   // of the pass on this rank, after cp
@@ -77,6 +88,9 @@ typedef struct Builder {
     int recomputable_begin, recomputable_end; // units that may be recomputed; 0, 0: all
     double dense_parameters, expert_parameters;
     double partial_parameters;   // see Block
+    FrozenBytes frozen;          // set once all units are there (workload/pass/adapters.h)
+    double frozen_table_bytes;   // of shared_table, where that is not trained
+    bool begins_model;           // no weights stand before it
     double shared_table;         // parameters of the embedding's block that are gathered here too;
     bool table_stays;            // in the backward they stay until the embedding's own turn
     Unit units[BUILDER_MAX_OPS]; // [num_units], the others are not set

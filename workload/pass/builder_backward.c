@@ -163,6 +163,23 @@ static Op gradient_pass(const char *name, double bytes, int num_kernels) {
                 .backward = true};
 }
 
+// A product whose weight is not trained: the gradient of its input alone, and that of the column
+// collective before it. A weight that is stored in fewer bits is made anew.
+static void frozen_backward(Backward *w, const Unit *unit, const Unit *column) {
+    const double act = activation_bytes(w->b->execution);
+    double weight_bytes = 0;
+    if (unit->quantize_bytes > 0)
+        data_add(w, gradient_pass("quantize", unit->quantize_bytes, unit->op.num_kernels));
+    if (unit->dequantize_bytes > 0) {
+        Op pass = gradient_pass("dequantize", unit->dequantize_bytes, unit->dequantize_kernels);
+        weight_bytes = pass.transient_bytes = unit->dequantized_bytes;
+        data_add(w, pass);
+    }
+    const int at = data_add(w, input_gradient(&unit->op, act));
+    w->ops[at].transient_bytes += weight_bytes;
+    if (column) collective_backward(w, column);
+}
+
 // A product with weights. Where the unit before it is its column collective, that collective's
 // backward runs between the two gradients, beside the second.
 static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
@@ -170,16 +187,20 @@ static void linear_backward(Backward *w, const Unit *unit, const Unit *column) {
     double act = activation_bytes(execution);
     int gather = WAIT_NOTHING;
     double gathered = 0;
+    if (unit->frozen) {
+        frozen_backward(w, unit, column);
+        return;
+    }
     if (unit->quantize_bytes > 0)
         data_add(w, gradient_pass("quantize", unit->quantize_bytes, unit->op.num_kernels));
     // What the gradients read waits for the start of the branch anyway.
     const bool is_residual = w->residual_bytes > 0 && w->data == w->residual_from;
     const double waiting = is_residual ? w->residual_bytes : 0;
-    if (column && column->gather_again) {
-        Op again = column->op;
-        gather = backward_add(w, again, PHASE_BACKWARD_WEIGHT, wait_for_data(w));
-        if (!column->backward_async) w->data = gather;
-        gathered = again.transient_bytes;
+    const Unit *again = unit->gather > 0 ? &w->b->units[unit->gather] : column;
+    if (again && again->gather_again) {
+        gather = backward_add(w, again->op, PHASE_BACKWARD_WEIGHT, wait_for_data(w));
+        if (!again->backward_async) w->data = gather;
+        gathered = again->op.transient_bytes;
     }
     int at = data_add(w, input_gradient(&unit->op, act));
     w->ops[at].transient_bytes += gathered - waiting;
@@ -257,7 +278,7 @@ static void product_inputs_assign(Backward *w) {
     for (int i = 0; i < w->b->num_units; i++)
         for (int k = i + 1; w->b->units[i].product_input_bytes > 0; k++) {
             assert(k < w->b->num_units);
-            if (!w->b->units[k].has_weight) continue;
+            if (!w->b->units[k].has_weight || w->b->units[k].frozen) continue;
             w->product_input_bytes[k] += w->b->units[i].product_input_bytes;
             break;
         }

@@ -1,4 +1,5 @@
 // From collected units to a Block: recomputation, ZeRO-3 collectives, running sums of memory.
+#include "workload/pass/adapters.h"
 #include "workload/pass/builder_quantize.h"
 #include "workload/technique/technique.h"
 
@@ -214,6 +215,7 @@ static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
     double gathered = gathered_weight_bytes(b->execution);
     double reduced = reduced_gradient_bytes(b->execution);
     const double parameters[2] = {b->dense_parameters, b->expert_parameters};
+    const double frozen[2] = {b->frozen.dense, b->frozen.expert};
     const GroupKind groups[2] = {GROUP_ZERO, GROUP_EZERO};
     bool gather =
         b->split.zero_stage == 3 && (phase == PHASE_FORWARD || b->split.reshard_after_forward);
@@ -222,13 +224,16 @@ static int add_sharding(const Builder *b, Op *ops, int n, Phase phase) {
         ops[n++] = partial_sum(b, scatter);
     for (int i = 0; i < 2; i++) {
         const double read = parameters[i] + (shares && i == 0 ? b->shared_table : 0);
-        if (read <= 0 || b->split.groups[groups[i]].size == 1) continue;
+        const double untrained = (frozen[i] + (shares && i == 0 ? b->frozen_table_bytes : 0)) *
+                                 frozen_gathered_frac(b->execution, b->tuning);
+        const double weight_bytes = read * gathered + untrained;
+        if (weight_bytes <= 0 || b->split.groups[groups[i]].size == 1) continue;
         if (gather && b->execution->stack.training.sharding == SHARDING_PER_PARAMETER)
-            ops[n++] = copy_out(read * gathered, phase);
+            ops[n++] = copy_out(weight_bytes, phase);
         if (gather)
             ops[n++] = zero_collective("param_all_gather", COLLECTIVE_ALL_GATHER, groups[i],
-                                       read * gathered, phase);
-        if (phase == PHASE_FORWARD || !b->split.scatters_gradients) continue;
+                                       weight_bytes, phase);
+        if (phase == PHASE_FORWARD || read <= 0 || !b->split.scatters_gradients) continue;
         if (b->execution->stack.training.sharding == SHARDING_SUMMED)
             ops[n++] = gradients_add(read * reduced, b->split.groups[groups[i]].size, scatter);
         ops[n++] = zero_collective("grad_reduce_scatter", COLLECTIVE_REDUCE_SCATTER, groups[i],
@@ -332,14 +337,16 @@ static Block forward_block(Builder *b, const char *name) {
                    .forward = forward,
                    .num_forward = num,
                    .dense_parameters = b->dense_parameters,
-                   .expert_parameters = b->expert_parameters};
+                   .expert_parameters = b->expert_parameters,
+                   .frozen = b->frozen};
     running_sum(block.forward, num, &block.forward_peak_bytes);
     return block;
 }
 
 Block builder_finish(Builder *b, const char *name) {
+    adapters_apply(b);
     techniques_operators(b);
-    if (!b->pass.trains) return forward_block(b, name);
+    if (!b->pass.trains || adapters_end_backward(b)) return forward_block(b, name);
     mark_recomputed(b);
     Op ops[MAX_OPS];
     int num_forward = add_sharding(b, ops, forward_list(b, ops), PHASE_FORWARD);
@@ -354,6 +361,7 @@ Block builder_finish(Builder *b, const char *name) {
                    .dense_parameters = b->dense_parameters,
                    .expert_parameters = b->expert_parameters,
                    .partial_parameters = b->partial_parameters,
+                   .frozen = b->frozen,
                    .gradients_phase = gradients_phase(backward, num_backward),
                    .unusable_bytes = b->unusable_bytes,
                    .received_bytes = received_bytes(forward, num_forward, false),

@@ -50,6 +50,13 @@ double gathered_weight_bytes(const Execution *execution) {
     return stack->training.weight_bytes_per_param;
 }
 
+// Wide weights are cast before they are gathered where trained ones are.
+double frozen_gathered_frac(const Execution *execution, const FineTuning *tuning) {
+    if (!tuning || !execution->stack.training.gathers_in_compute_dtype) return 1;
+    const double act = activation_bytes(execution), stored = base_other_bytes(tuning);
+    return stored > act ? act / stored : 1;
+}
+
 bool sums_partial_in_blocks(const Execution *execution, int num_scattered) {
     return execution->stack.training.sums_in_backward && num_scattered > 1;
 }

@@ -15,6 +15,10 @@ double weight_read_bytes(const Execution *execution);      // of one weight as a
 double reduced_gradient_bytes(const Execution *execution); // of one gradient while it is reduced
 double gathered_weight_bytes(const Execution *execution);  // of one weight while it is gathered
 
+// Bytes that are gathered of frozen weights over those that they are stored in.
+//   tuning  NULL: nothing is frozen
+double frozen_gathered_frac(const Execution *execution, const FineTuning *tuning);
+
 // Whether backwards add up partial gradients (workload/pass/block.h) over tp before they scatter
 // them. And what a rank adds up at the end of a step, of so many parameters of its own. Of shards
 // that backwards have scattered it is as much as its share is on average.

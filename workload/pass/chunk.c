@@ -38,7 +38,7 @@ const Block *workload_change_block(const Workload *workload, const Plan *plan, i
 HeldParameters chunk_held(const Chunk *chunk, int sharding) {
     if (chunk->of_sharding) return chunk->of_sharding[sharding];
     return (HeldParameters){chunk->dense_parameters, chunk->expert_parameters,
-                            chunk->partial_parameters};
+                            chunk->partial_parameters, chunk->frozen};
 }
 
 // A chunk while it is built.
@@ -67,17 +67,24 @@ static double added(double sum, int count, double each) {
     return sum;
 }
 
+static void frozen_add(FrozenBytes *sum, int count, FrozenBytes each) {
+    sum->dense = added(sum->dense, count, each.dense);
+    sum->expert = added(sum->expert, count, each.expert);
+}
+
 //   held  by each of `count` blocks
 static void chunk_hold(ChunkBuilder *builder, int sharding, int count, HeldParameters held) {
     Chunk *chunk = &builder->chunk;
     chunk->dense_parameters = added(chunk->dense_parameters, count, held.dense);
     chunk->expert_parameters = added(chunk->expert_parameters, count, held.expert);
     chunk->partial_parameters = added(chunk->partial_parameters, count, held.partial);
+    frozen_add(&chunk->frozen, count, held.frozen);
     if (!builder->of_sharding) return;
     HeldParameters *own = &builder->of_sharding[sharding];
     own->dense = added(own->dense, count, held.dense);
     own->expert = added(own->expert, count, held.expert);
     own->partial = added(own->partial, count, held.partial);
+    frozen_add(&own->frozen, count, held.frozen);
 }
 
 static void chunk_add(ChunkBuilder *builder, const Workload *workload, int block, int count) {
@@ -85,7 +92,8 @@ static void chunk_add(ChunkBuilder *builder, const Workload *workload, int block
     Chunk *chunk = &builder->chunk;
     builder->num_blocks[block] += count;
     chunk_hold(builder, b->sharding, count,
-               (HeldParameters){b->dense_parameters, b->expert_parameters, b->partial_parameters});
+               (HeldParameters){b->dense_parameters, b->expert_parameters, b->partial_parameters,
+                                b->frozen});
     chunk->saved_bytes = added(chunk->saved_bytes, count, b->saved_bytes);
     chunk->deferred_bytes = added(chunk->deferred_bytes, count, b->deferred_bytes);
 }
@@ -108,7 +116,8 @@ typedef struct {
 
 static Peaks peaks_of(const Scenario *scenario, const Plan *plan, const Workload *workload) {
     const Model *m = &scenario->model;
-    const bool shared = m->tie_word_embeddings && plan_joins_ends(plan) && !plan->vocab_barriers;
+    const bool shared = m->tie_word_embeddings && plan_joins_ends(plan) && !plan->vocab_barriers &&
+                        !fine_tuning_freezes(&scenario->training.tuning);
     return (Peaks){scenario, plan, workload, shared ? vocab_rows(m, plan) * m->hidden_size : 0};
 }
 
@@ -140,7 +149,11 @@ static double whole_bytes(const Peaks *p, int block, WorkKind work) {
     const bool stays =
         work == WORK_BACKWARD && workload_table_stays(p->plan) && block != BLOCK_EMBEDDING;
     const double table = block == BLOCK_HEAD || stays ? p->shared_table : 0;
-    return whole_parameter_bytes(execution, own, b, work) *
+    const double frozen = own->zero_stage == 3 && work != WORK_BACKWARD_WEIGHT
+                              ? plan_sharded_parameters(own, b->frozen.dense, b->frozen.expert)
+                              : 0;
+    return frozen +
+           whole_parameter_bytes(execution, own, b, work) *
                plan_sharded_parameters(own, b->dense_parameters, b->expert_parameters) +
            whole_parameter_bytes(execution, p->plan, b, work) *
                plan_sharded_parameters(p->plan, table, 0);
@@ -267,7 +280,7 @@ static Chunk chunk_build(const Scenario *scenario, const Plan *plan, const Workl
     b.chunk.num_layers = plan->chunks[index].num_layers;
     for (int i = 0; i < num_runs; i++) chunk_add(&b, workload, runs[i].block, runs[i].count);
     chunk_hold(&b, PLAN_OWN, 1,
-               (HeldParameters){table_copy_parameters(scenario, plan, index), 0, 0});
+               (HeldParameters){.dense = table_copy_parameters(scenario, plan, index)});
     if (!plan->layers) num_runs = runs_of(&b.chunk, runs);
     const Peaks peaks = peaks_of(scenario, plan, workload);
     peaks_set(&peaks, &b.chunk, runs, num_runs);

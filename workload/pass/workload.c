@@ -30,7 +30,8 @@ static LayerWork text_work(const Scenario *scenario, const Plan *plan) {
                       .gpu = &scenario->cluster.pools[0].gpu,
                       .execution = &scenario->execution,
                       .pass = text_pass(scenario, plan),
-                      .split = plan_split(plan)};
+                      .split = plan_split(plan),
+                      .tuning = &scenario->training.tuning};
     work.pass.recompute = RECOMPUTE_NONE;
     return work;
 }
@@ -93,6 +94,7 @@ static Block embedding_block(const Scenario *scenario, const Plan *plan, Arena *
     if (m->embedding_norm) build_partial_parameters(&b, model_norm_parameters(m));
     if (scenario->execution.stack.training.splits_positions)
         build_partial_parameters(&b, (double)m->max_position_embeddings * m->hidden_size);
+    b.begins_model = true;
     return builder_finish(&b, "embedding");
 }
 
@@ -211,6 +213,7 @@ static Block vocab_input_block(const Scenario *scenario, const Plan *plan, Arena
     builder_start(&work, NULL, arena, &b);
     build_embedding_lookup(&b, "embedding", b.tokens);
     b.dense_parameters = vocab_rows(&scenario->model, plan) * scenario->model.hidden_size;
+    b.begins_model = true;
     return builder_finish(&b, "vocab_input");
 }
 
@@ -260,12 +263,15 @@ static double ffn_active_parameters(const Model *model, const FeedForward *ffn) 
 }
 
 // Model FLOPs of a step: 6 per token and parameter that multiplies (Kaplan et al. 2020,
-// arXiv:2001.08361, section 2.1), plus 3 x the forward's attention products, halved where causal.
+// arXiv:2001.08361, section 2.1), plus 3 x the forward's attention products, halved where causal. A
+// frozen parameter has no gradient: 4.
 double workload_model_flops(const Scenario *scenario) {
     const Model *m = &scenario->model;
     const TrainingJob *training = &scenario->training;
     double seq = (double)training->seq_len, tokens = seq * (double)training->global_batch;
+    const FineTuning *tuning = &training->tuning;
     double matrices = (double)m->vocab_size * m->hidden_size, attention = 0, cross = 0;
+    double adapters = 0;
     for (int i = 0; i < m->num_layers + m->num_mtp_layers; i++) {
         const LayerKind *kind = i < m->num_layers ? &m->kinds[m->layer_kind[i]] : model_mtp_kind(m);
         if (kind->front) continue;
@@ -275,6 +281,8 @@ double workload_model_flops(const Scenario *scenario) {
         if (mixer->chunk > 0 && mixer->chunk < seq) keys = mixer->chunk / 2.0;
         if (kind->cross) keys += (double)training->encoder_seq_len;
         attention += mixer_row(mixer->kind)->token_flops(mixer, keys);
+        if (fine_tuning_freezes(tuning))
+            adapters += adapters_active_parameters(m, kind, &tuning->adapters);
         if (kind->cross) cross += model_mixer_parameters(m, mixer);
         matrices += model_mixer_parameters(m, mixer);
         matrices += ffn_active_parameters(m, &kind->ffn);
@@ -282,6 +290,7 @@ double workload_model_flops(const Scenario *scenario) {
     double hidden = m->hidden_size;
     matrices += m->num_mtp_layers * (m->vocab_size * hidden + 2 * hidden * hidden);
     double flops = tokens * (6 * matrices + 3 * attention);
+    if (fine_tuning_freezes(tuning)) flops = tokens * (4 * matrices + 6 * adapters + 3 * attention);
     if (m->num_front_layers == 0) return flops;
     // Half of a cross attention's matrices read the decoder's tokens, half the encoder's.
     flops += 3 * cross * (seq + (double)training->encoder_seq_len) * (double)training->global_batch;
