@@ -84,6 +84,7 @@ static const JsonField TRAINING_FIELDS[] = {
     NUMBER(training, weight_bytes_per_param, 1, 8),
     NUMBER(training, master_bytes_per_param, 0, 8),
     NUMBER(training, grad_bytes_per_param, 0, 8),
+    NUMBER(training, grad_copy_bytes_per_param, 0, 8),
     NAME(training, weight_gradient, WEIGHT_GRADIENT_NAMES),
     SWITCH(training, keeps_gradients),
     SWITCH(training, gathers_in_compute_dtype),

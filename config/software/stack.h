@@ -113,6 +113,9 @@ typedef struct {
     double weight_bytes_per_param; // the weights that are trained: 2 (bf16) or 4 (fp32)
     double master_bytes_per_param; // fp32 copy in the optimizer; 0 where the weights are fp32
     double grad_bytes_per_param;   // gradient buffer; 0: as the gradient reduction's precision
+    // of 16-bit gradients that autograd leaves until a backward ends, beside that buffer; as much
+    // again in DDP's buckets where there are replicas. 0: each is gone once it was added
+    double grad_copy_bytes_per_param;
     int weight_gradient;           // WeightGradient
     bool keeps_gradients;          // from step to step; or the backward makes them anew
     bool gathers_in_compute_dtype; // sharded fp32 weights are cast before the all-gather (FSDP)

@@ -165,8 +165,11 @@ static double workspace_bytes(const Scenario *scenario, double expert_parameters
 }
 
 double held_gradients_bytes(const Plan *plan, const StateBytes *state, double all, double shard) {
-    if (plan->zero_stage < 2) return all * state->gradient;
-    return plan_scatters_gradients(plan) ? shard * state->gradient : all * state->whole_gradient;
+    const int num_copies = plan->dp * plan->cp > 1 ? 2 : 1;
+    const double copies = num_copies * all * state->gradient_copy;
+    if (plan->zero_stage < 2) return all * state->gradient + copies;
+    return (plan_scatters_gradients(plan) ? shard * state->gradient : all * state->whole_gradient) +
+           copies;
 }
 
 // Weights, gradients and optimizer of the layers that have one sharding.

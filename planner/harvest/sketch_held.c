@@ -19,6 +19,7 @@ SketchHeld sketch_held(const Scenario *scenario, const Plan *plan) {
                                                               stack->residency.comm_bytes_per_group,
         .counted_factor = exp(scenario->fit_deviates * memory_spread(scenario, plan)),
         .reduces_once = plan->reduces_once,
+        .num_replicas = plan->dp * plan->cp,
         .anew = !stack->training.keeps_gradients && plan->num_microbatches * plan->vpp <= 1,
     };
 }
@@ -29,7 +30,10 @@ double sketch_held_bytes(const Scenario *scenario, const SketchHeld *held, doubl
     const Stack *stack = &scenario->execution.stack;
     const double dense = dense_parameters, expert = expert_parameters, all = dense + expert;
     const double shard = dense / held->dense_parts + expert / held->expert_parts;
-    const Plan plan = {.zero_stage = held->zero_stage, .reduces_once = held->reduces_once};
+    const Plan plan = {.zero_stage = held->zero_stage,
+                       .reduces_once = held->reduces_once,
+                       .dp = held->num_replicas,
+                       .cp = 1};
     const double gradients = held_gradients_bytes(&plan, &held->state, all, shard);
     double bytes =
         (held->zero_stage >= 3 ? shard : all) * held->state.weight +

@@ -15,6 +15,7 @@ typedef struct {
     double counted_factor; // RankMemory.counted_bytes over needs_bytes
     bool anew;             // gradients are made by the step's only backward
     bool reduces_once;     // Plan.reduces_once
+    int num_replicas;      // dp x cp
 } SketchHeld;
 
 SketchHeld sketch_held(const Scenario *scenario, const Plan *plan);

@@ -11,9 +11,9 @@ static const struct {
     const char *name;
     int zero_stage;
 } STACKS[] = {
-    {"hf-fsdp2", 3},      {"internevo", 1},     {"llm.c", 1},
-    {"megatron-2021", 1}, {"megatron-2022", 1}, {"megatron-core", 1},
-    {"pytorch-fsdp", 3},  {"runtime", 1},       {"torchtitan", 3},
+    {"hf-fsdp2", 3},      {"internevo", 1},     {"llm.c", 1},    {"megatron-2021", 1},
+    {"megatron-2022", 1}, {"megatron-core", 1}, {"nanotron", 1}, {"pytorch-fsdp", 3},
+    {"runtime", 1},       {"torchtitan", 3},
 };
 enum { NUM_STACKS = sizeof STACKS / sizeof *STACKS };
 
@@ -59,7 +59,7 @@ static void unknown_name_lists_the_known(void) {
     ASSERT_REFUSED(
         stack_read_name(&value, &arena, &name),
         "a.json: stack: \"megatrn\" is unknown; expected one of hf-fsdp2, internevo, llm.c, "
-        "megatron-2021, megatron-2022, megatron-core, pytorch-fsdp, runtime, torchtitan");
+        "megatron-2021, megatron-2022, megatron-core, nanotron, pytorch-fsdp, runtime, torchtitan");
     ASSERT_REFUSED(stack_load_named("../models/gpt2-124m", &arena, &stack),
                    "stack \"../models/gpt2-124m\" is unknown");
     arena_free(&arena);

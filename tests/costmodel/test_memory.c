@@ -102,6 +102,19 @@ static void gradients_that_are_reduced_once_are_whole(void) {
     }
 }
 
+// nanotron leaves 16-bit gradients beside its fp32 buffer until a backward ends, and DDP's buckets
+// are as large where there are replicas.
+static void gradients_may_have_copies(void) {
+    Case c;
+    const char *training = "{\"seq_len\": 1024, \"global_batch\": 32, \"stack\": \"nanotron\"}";
+    if (case_make(&c, MADE_UP_GPT, 8, training, "{\"tp\": 8}"))
+        ASSERT_CLOSE(account_of(&c, 0).gradients_bytes, (4 + 2) * parameters_of(&c));
+    case_free(&c);
+    if (case_make(&c, MADE_UP_GPT, 8, training, "{\"tp\": 2}"))
+        ASSERT_CLOSE(account_of(&c, 0).gradients_bytes, (4 + 2 + 2) * parameters_of(&c));
+    case_free(&c);
+}
+
 // ep 4 of 8 ranks: experts have 2 replicas, all else 8.
 static void experts_are_spread_over_their_replicas(void) {
     Case c;
@@ -375,6 +388,7 @@ CU_TestInfo memory_tests[] = {
      gradients_that_are_let_go_are_not_held_at_the_peak},
     {"shards_are_spread_over_their_group", shards_are_spread_over_their_group},
     {"gradients_that_are_reduced_once_are_whole", gradients_that_are_reduced_once_are_whole},
+    {"gradients_may_have_copies", gradients_may_have_copies},
     {"experts_are_spread_over_their_replicas", experts_are_spread_over_their_replicas},
     {"formats_by_hand", formats_by_hand},
     {"expanded_operators_give_the_chunks_memory", expanded_operators_give_the_chunks_memory},

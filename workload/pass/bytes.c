@@ -104,6 +104,7 @@ StateBytes state_bytes(const Execution *execution, int optimizer) {
         .master = stack->training.master_bytes_per_param,
         .moments = num_moments * moment,
         .gradient = kept_gradient_bytes(execution),
+        .gradient_copy = stack->training.grad_copy_bytes_per_param,
         .whole_gradient = whole_gradient_bytes(execution),
     };
 }

@@ -34,6 +34,7 @@ typedef struct {
     double master;         // copy in the optimizer, 0 where there is none
     double moments;        // all moments together
     double gradient;       // gradient buffer
+    double gradient_copy;  // Stack.grad_copy_bytes_per_param
     double whole_gradient; // of ZeRO-2 and -3, where whole ones are added up over a step
 } StateBytes;
 
