@@ -96,6 +96,9 @@ Status launch_make(const Scenario *scenario, const Plan *plan, LaunchTarget targ
                    LaunchScheduler scheduler, Arena *arena, LaunchFiles *out) {
     TRY(scenario_refuse_unlike_groups(scenario, "launch"));
     TRY(scenario_refuse_front(scenario, "launch"));
+    if (scenario->training.tuning.frozen)
+        return status_at(STATUS_INVALID, scenario->file, "training.frozen",
+                         "legal, but launch freezes no parts yet");
     if (fine_tuning_freezes(&scenario->training.tuning))
         return status_at(STATUS_INVALID, scenario->file, "training.adapters",
                          "legal, but launch writes no adapters yet");

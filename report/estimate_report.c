@@ -41,6 +41,7 @@ static const char *tuning_text(const Scenario *scenario, Arena *arena) {
     char trained[UNITS_SIZE];
     if (!fine_tuning_freezes(tuning)) return "";
     units_count(fine_tuning_trained_parameters(&scenario->model, tuning), trained);
+    if (tuning->frozen) return arena_printf(arena, ", %s trained", trained);
     return arena_printf(arena, ", %s trained: %s of rank %d beside a base in %s", trained,
                         ADAPTER_NAMES[adapters->kind - ADAPTER_LORA], adapters->rank,
                         BASE_DTYPE_NAMES[adapters->base_dtype]);

@@ -8,11 +8,15 @@ const char *const TARGET_NAMES[] = {
     "up_proj",   "down_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa",
     "kv_b_proj", "in_proj",   "out_proj", NULL};
 
-static const unsigned ALL_TARGETS = (1U << NUM_TARGETS) - 1;
-static const char ALL_LINEAR[] = "all-linear";
+const char *const FROZEN_NAMES[] = {"embedding", "head",  "mixer",  "mlp",     "router",
+                                    "experts",   "norms", "vision", "encoder", NULL};
 
 bool fine_tuning_freezes(const FineTuning *tuning) {
-    return tuning->adapters.kind != ADAPTER_NONE;
+    return tuning->adapters.kind != ADAPTER_NONE || tuning->frozen != 0;
+}
+
+bool fine_tuning_freezes_part(const FineTuning *tuning, unsigned part) {
+    return tuning->adapters.kind != ADAPTER_NONE || (tuning->frozen & part) != 0;
 }
 
 // --- What matrices there are
@@ -139,9 +143,48 @@ static double layer_adapters(const Model *model, const LayerKind *kind, const Ad
     return sum;
 }
 
+// Weights of a layer that are frozen.
+//   active  of routed experts, what a token is sent to
+static double layer_frozen(const Model *model, const LayerKind *kind, unsigned frozen,
+                           bool active) {
+    const FeedForward *ffn = &kind->ffn;
+    if (kind->front) return frozen & FROZEN_FRONT ? model_layer_parameters(model, kind) : 0;
+    double sum = 0;
+    if (frozen & FROZEN_MIXER) {
+        sum += model_mixer_parameters(model, &kind->mixer);
+        if (kind->cross) sum += model_cross_parameters(model, &kind->mixer);
+    }
+    if (frozen & FROZEN_NORMS && !active) sum += model_kind_norm_parameters(model, kind);
+    if (ffn->none) return sum;
+    if (!kind_is_moe(kind))
+        return frozen & FROZEN_MLP ? sum + model_mlp_parameters(model, ffn) : sum;
+    if (frozen & FROZEN_MLP) sum += model_shared_expert_parameters(model, ffn);
+    if (frozen & FROZEN_ROUTER) sum += model_router_parameters(model, ffn);
+    if (frozen & FROZEN_EXPERTS)
+        sum += (active ? ffn->num_experts_per_tok : ffn->num_experts) *
+               model_expert_parameters(model, ffn);
+    return sum;
+}
+
+double frozen_active_parameters(const Model *model, const LayerKind *kind,
+                                const FineTuning *tuning) {
+    return layer_frozen(model, kind, tuning->frozen, true);
+}
+
+static double parts_trained(const Model *model, unsigned frozen) {
+    double sum = model_num_parameters(model);
+    if (frozen & FROZEN_EMBEDDING) sum -= model_embedding_parameters(model);
+    if (frozen & FROZEN_HEAD) sum -= model_head_parameters(model);
+    if (frozen & FROZEN_FRONT && model->num_front_layers > 0) sum -= model_front_parameters(model);
+    for (int l = 0; l < model->num_layers; l++)
+        sum -= layer_frozen(model, &model->kinds[model->layer_kind[l]], frozen, false);
+    return sum;
+}
+
 double fine_tuning_trained_parameters(const Model *model, const FineTuning *tuning) {
     if (!fine_tuning_freezes(tuning))
         return model_num_parameters(model) + model_mtp_parameters(model);
+    if (tuning->frozen) return parts_trained(model, tuning->frozen);
     double sum = 0;
     for (int l = 0; l < model->num_layers; l++)
         sum += layer_adapters(model, &model->kinds[model->layer_kind[l]], &tuning->adapters, false);
@@ -162,157 +205,4 @@ double base_matrix_bytes(const FineTuning *tuning) {
     if (a->base_dtype < BASE_NF4) return base_other_bytes(tuning);
     const double scale = a->double_quant ? 1 + 4.0 / 256 : 4;
     return 0.5 + scale / 64;
-}
-
-// --- Reading
-
-static Status targets_read(const JsonNode *node, unsigned *targets) {
-    if (cJSON_IsString(node->item) && strcmp(node->item->valuestring, ALL_LINEAR) == 0) {
-        *targets = ALL_TARGETS; // those that the model has
-        return status_ok();
-    }
-    TRY(json_expect_array(node));
-    if (json_size(node) == 0) return json_error(node, "is empty; expected names or %s", ALL_LINEAR);
-    for (int i = 0; i < json_size(node); i++) {
-        const JsonNode item = json_at(node, i);
-        int index;
-        TRY(json_read_name(&item, TARGET_NAMES, &index));
-        *targets |= 1U << index;
-    }
-    return status_ok();
-}
-
-// The stacks that have adapters, for a refusal.
-static const char *capable_stacks(Arena *arena) {
-    const char *list = "", *const * names;
-    if (stack_names(arena, &names).code != STATUS_OK) return list;
-    for (int i = 0; names[i]; i++) {
-        Stack stack;
-        if (stack_load_named(names[i], arena, &stack).code != STATUS_OK) continue;
-        if (stack.adapters.kinds[ADAPTER_LORA])
-            list = arena_printf(arena, "%s%s%s", list, *list ? ", " : "", names[i]);
-    }
-    return list;
-}
-
-static Status kind_check(const JsonNode *adapters, const Stack *stack, int kind, Arena *arena) {
-    if (!stack->adapters.kinds[ADAPTER_LORA])
-        return json_error(adapters, "the stack %s trains no adapters; those that do: %s",
-                          stack->name, capable_stacks(arena));
-    const JsonNode node = json_get(adapters, "kind");
-    if (stack->adapters.kinds[kind]) return status_ok();
-    return json_error(&node, "the stack %s has no %s; expected lora", stack->name,
-                      ADAPTER_NAMES[kind - ADAPTER_LORA]);
-}
-
-static Status base_read(const JsonNode *adapters, const Stack *stack, Arena *arena, Adapters *out) {
-    out->base_dtype = stack->adapters.base_dtype;
-    const JsonNode node = json_get(adapters, "base_dtype");
-    if (json_is_present(&node)) TRY(json_read_name(&node, BASE_DTYPE_NAMES, &out->base_dtype));
-    const char *list = "";
-    for (int i = 0; i < NUM_BASE_DTYPES; i++)
-        if (stack->adapters.base_dtypes[i])
-            list = arena_printf(arena, "%s%s%s", list, *list ? ", " : "", BASE_DTYPE_NAMES[i]);
-    if (!stack->adapters.base_dtypes[out->base_dtype])
-        return json_error(&node, "the stack %s has no frozen base in %s; expected one of %s",
-                          stack->name, BASE_DTYPE_NAMES[out->base_dtype], list);
-    const JsonNode quant = json_get(adapters, "double_quant");
-    if (json_is_present(&quant) && out->base_dtype < BASE_NF4)
-        return json_error(&quant, "says how a base in nf4 or fp4 is stored, and this one is %s",
-                          BASE_DTYPE_NAMES[out->base_dtype]);
-    return status_ok();
-}
-
-Status fine_tuning_read(const JsonNode *training, const Execution *execution, Arena *arena,
-                        FineTuning *out) {
-    static const JsonField FIELDS[] = {
-        {"kind", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
-        {"rank", JSON_FIELD_INT, offsetof(Adapters, rank), 1, 1e6, NULL, true},
-        {"targets", JSON_FIELD_OTHER, 0, 0, 0, NULL, true},
-        {"base_dtype", JSON_FIELD_OTHER, 0, 0, 0, NULL, false},
-        {"double_quant", JSON_FIELD_BOOL, offsetof(Adapters, double_quant), 0, 0, NULL, false},
-        {"dropout", JSON_FIELD_DOUBLE, offsetof(Adapters, dropout), 0, 0.999, NULL, false},
-    };
-    *out = (FineTuning){.adapters.double_quant = true};
-    const JsonNode node = json_get(training, "adapters");
-    if (!json_is_present(&node)) return status_ok();
-    Adapters *a = &out->adapters;
-    TRY(json_read_object(&node, FIELDS, sizeof FIELDS / sizeof *FIELDS, arena, a));
-    const JsonNode kind = json_get(&node, "kind"), targets = json_get(&node, "targets");
-    int index;
-    TRY(json_read_name(&kind, ADAPTER_NAMES, &index));
-    a->kind = ADAPTER_LORA + index;
-    TRY(kind_check(&node, &execution->stack, a->kind, arena));
-    TRY(targets_read(&targets, &a->targets));
-    return base_read(&node, &execution->stack, arena, a);
-}
-
-// --- Checking against the model
-
-static unsigned model_targets(const Model *model) {
-    unsigned targets = 0;
-    TargetMatrix matrices[TARGET_MATRICES];
-    for (int k = 0; k < model->num_kinds; k++)
-        for (int t = 0; t < NUM_TARGETS; t++)
-            if (target_matrices(model, &model->kinds[k], (AdapterTarget)t, matrices) > 0)
-                targets |= 1U << t;
-    return targets;
-}
-
-static const char *target_list(unsigned targets, Arena *arena) {
-    const char *list = "";
-    for (int t = 0; t < NUM_TARGETS; t++)
-        if (targets & 1U << t)
-            list = arena_printf(arena, "%s%s%s", list, *list ? ", " : "", TARGET_NAMES[t]);
-    return list;
-}
-
-static Status rank_check(const JsonNode *adapters, const Model *model, const Adapters *a) {
-    const JsonNode node = json_get(adapters, "rank");
-    TargetMatrix matrices[TARGET_MATRICES];
-    for (int k = 0; k < model->num_kinds; k++)
-        for (int t = 0; t < NUM_TARGETS; t++) {
-            if (!(a->targets & 1U << t)) continue;
-            const int num = target_matrices(model, &model->kinds[k], (AdapterTarget)t, matrices);
-            for (int i = 0; i < num; i++)
-                if (a->rank > fmin(matrices[i].n, matrices[i].k))
-                    return json_error(&node, "%d is beyond the width of %s, %.0f x %.0f", a->rank,
-                                      TARGET_NAMES[t], matrices[i].n, matrices[i].k);
-        }
-    return status_ok();
-}
-
-// What is legal, but not priced yet.
-static Status beside_check(const JsonNode *adapters, const Model *model, const Execution *execution,
-                           const Adapters *a) {
-    const JsonNode dropout = json_get(adapters, "dropout");
-    const JsonNode base = json_get(adapters, "base_dtype");
-    if (execution->precision >= PRECISION_FP8 && a->base_dtype >= BASE_NF4)
-        return json_error(&base, "%s is multiplied in 16 bits, and precision is %s",
-                          BASE_DTYPE_NAMES[a->base_dtype], PRECISION_NAMES[execution->precision]);
-    if (model->num_front_layers > 0)
-        return json_error(adapters, "of a model with an encoder or a tower for images are legal, "
-                                    "but not supported yet");
-    if (model->num_mtp_layers > 0)
-        return json_error(adapters,
-                          "of a model with %d multi-token-prediction layers are legal, "
-                          "but not supported yet: leave those out of the model",
-                          model->num_mtp_layers);
-    if (a->kind == ADAPTER_DORA && a->dropout > 0)
-        return json_error(&dropout, "beside dora is legal, but not supported yet");
-    return status_ok();
-}
-
-Status fine_tuning_check(const JsonNode *training, const Model *model, const Execution *execution,
-                         const FineTuning *tuning, Arena *arena) {
-    if (!fine_tuning_freezes(tuning)) return status_ok();
-    const Adapters *a = &tuning->adapters;
-    const JsonNode adapters = json_get(training, "adapters");
-    const JsonNode targets = json_get(&adapters, "targets");
-    const unsigned there = model_targets(model), missing = a->targets & ~there;
-    if (missing && a->targets != ALL_TARGETS)
-        return json_error(&targets, "no layer of %s has %s; there are %s", model->name,
-                          target_list(missing, arena), target_list(there, arena));
-    TRY(rank_check(&adapters, model, a));
-    return beside_check(&adapters, model, execution, a);
 }

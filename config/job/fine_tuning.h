@@ -34,6 +34,19 @@ typedef enum {
 } AdapterTarget;
 extern const char *const TARGET_NAMES[]; // ends with NULL
 
+// Parts of a model, a bit set.
+enum {
+    FROZEN_EMBEDDING = 1,
+    FROZEN_HEAD = 2,  // with the last norm
+    FROZEN_MIXER = 4, // attention or what stands in its place
+    FROZEN_MLP = 8,   // dense ones and shared experts
+    FROZEN_ROUTER = 16,
+    FROZEN_EXPERTS = 32, // the routed ones
+    FROZEN_NORMS = 64,   // of the layers
+    FROZEN_FRONT = 128,  // a tower for images, or an encoder
+};
+extern const char *const FROZEN_NAMES[]; // of `frozen`, in this order, with two for the front
+
 typedef struct {
     int kind;          // AdapterKind; ADAPTER_NONE: there are none
     int rank;          // >= 1
@@ -45,12 +58,15 @@ typedef struct {
 
 typedef struct {
     Adapters adapters; // with them all of the model's own weights are frozen
+    unsigned frozen;   // PART_* without adapters
 } FineTuning;
 
-// Whether some of the model's weights are not trained.
+// Whether some of the model's own weights are not trained; whether those of a part are not.
 bool fine_tuning_freezes(const FineTuning *tuning);
+bool fine_tuning_freezes_part(const FineTuning *tuning, unsigned part);
 
-// Reads the key `adapters` of the training object; what the stack cannot do is refused.
+// Reads the keys `adapters` and `frozen` of the training object; what the stack cannot do is
+// refused.
 Status fine_tuning_read(const JsonNode *training, const Execution *execution, Arena *arena,
                         FineTuning *out);
 
@@ -72,6 +88,9 @@ int target_matrices(const Model *model, const LayerKind *kind, AdapterTarget tar
 // Weights that are trained; all of the model's where nothing is frozen. And of a layer's adapters
 // those that a token passes.
 double fine_tuning_trained_parameters(const Model *model, const FineTuning *tuning);
+// Of a layer's own matrices, those of frozen parts that a token multiplies.
+double frozen_active_parameters(const Model *model, const LayerKind *kind,
+                                const FineTuning *tuning);
 double adapters_active_parameters(const Model *model, const LayerKind *kind,
                                   const Adapters *adapters);
 

@@ -49,6 +49,7 @@ static const JsonField TRAINING_FIELDS[] = {
     NUMBER(capacity_factor, DOUBLE, 1e-3, 1e3, false),
     OTHER("sequence_lengths"),
     OTHER("adapters"),
+    OTHER("frozen"),
 };
 static Status moe_routing_read(const JsonNode *node, Arena *arena, double *imbalance) {
     static const JsonField FIELDS[] = {

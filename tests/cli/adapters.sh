@@ -46,6 +46,14 @@ agrees megatron-core '"kind": "lora"' '"tp": 2, "pp": 2'
 agrees megatron-core '"kind": "dora", "dropout": 0' '"tp": 4, "pp": 4, "vpp": 2, "recompute": "full"'
 agrees megatron-core '"kind": "lora", "dropout": 0.1' '"pp": 4, "schedule": "zb-v"'
 
+# Frozen parts, of a model with stages.
+job megatron-core '"kind": "lora"' '"tp": 2, "pp": 4'
+sed -i 's/"adapters": {.*}}, /"frozen": ["embedding", "mixer"]}, /' "$temp/job.json"
+simulate job
+claim "frozen parts" "($(figure job step_time_s) / $(figure job estimate_step_time_s) - 1) ^ 2 < 0.01 ^ 2"
+answers 0 estimate "$temp/job.json" --json
+grep -q '"trained_parameters":' "$temp/stdout" || fail "$(head -c 300 "$temp/stdout")"
+
 # More of rank is never less memory.
 job hf-fsdp2 '"kind": "lora"' '"zero_stage": 0'
 answers 0 whatif "$temp/job.json" --vary training.adapters.rank=16,64,256 --json

@@ -19,6 +19,8 @@
 #define LORA ADAPTERS("\"targets\": " ALL)
 #define QLORA ADAPTERS("\"targets\": " ALL ", \"base_dtype\": \"nf4\"")
 
+#define FROZEN(list) ", \"frozen\": [" list "]"
+
 static const double TOKENS = 2048, HIDDEN = 4096, KV = 1024, INNER = 14336, RANK = 16;
 
 // Weights of a layer's seven matrices, and of the adapters beside them.
@@ -28,6 +30,14 @@ static const double ADAPTED = 16.0 * (2 * (4096 + 4096) + 2 * (4096 + 1024) + 3 
 // The layer's block of a job on eight GPUs, each with all of it, in c.
 static const Block *layer_of(Case *c, const char *training, const char *parallel) {
     return case_make(c, LLAMA, 8, training, parallel) ? layer_block_of(c, 0) : NULL;
+}
+
+// What a block keeps and does not give back.
+static double left_bytes(const Block *b) {
+    double left = b->saved_bytes;
+    for (int k = 0; k < b->num_backward; k++)
+        left += b->backward[k].saved_bytes - b->backward[k].released_bytes;
+    return left;
 }
 
 static int num_named(const Op *ops, int num_ops, const char *name) {
@@ -268,6 +278,9 @@ static void blocks_train_what_the_model_has(void) {
             const double trained = fine_tuning_trained_parameters(m, &c.scenario.training.tuning);
             CU_ASSERT(trained > 0);
             ASSERT_CLOSE(chunk->dense_parameters + chunk->expert_parameters, trained);
+            for (int k = 0; k < m->num_kinds; k++)
+                CU_ASSERT_DOUBLE_EQUAL(left_bytes(workload_layer_block(&c.workload, k, PLAN_OWN)),
+                                       0, 1);
             const double frozen = chunk->frozen.dense + chunk->frozen.expert;
             CU_ASSERT(frozen > 0.5158 * model_num_parameters(m) &&
                       frozen < 2 * model_num_parameters(m));
@@ -306,20 +319,115 @@ static void nothing_stays(void) {
         JOB("hf-fsdp2", ADAPTERS("\"dropout\": 0.1, \"targets\": " ALL)),
         JOB("hf-fsdp2", ADAPTERS("\"targets\": [\"k_proj\", \"up_proj\"]")),
         JOB("torchtitan", LORA),
-        JOB("megatron-core", ", \"precision\": \"fp8\"" LORA)};
+        JOB("megatron-core", ", \"precision\": \"fp8\"" LORA),
+        JOB("megatron-core", FROZEN("\"mixer\", \"norms\"")),
+        JOB("torchtitan", FROZEN("\"mlp\""))};
     static const char *const PARALLEL[] = {"{}", "{\"recompute\": \"full\"}"};
     for (size_t i = 0; i < 2 * sizeof JOBS / sizeof *JOBS; i++) {
         Case c;
         const Block *b = layer_of(&c, JOBS[i / 2], PARALLEL[i % 2]);
-        double left = b ? b->saved_bytes : 0;
-        for (int k = 0; b && k < b->num_backward; k++)
-            left += b->backward[k].saved_bytes - b->backward[k].released_bytes;
+        const double left = b ? left_bytes(b) : 0;
         CU_ASSERT_DOUBLE_EQUAL(left, 0, 1);
         case_free(&c);
     }
 }
 
+// --- Parts without adapters
+
+// Frozen MLPs: no gradients of 3 x 4,096 x 14,336 weights a token, and neither the norm's output
+// nor the activation's is kept for them.
+static void a_frozen_mlp_by_hand(void) {
+    Case c, whole;
+    const Block *b = layer_of(&c, JOB("megatron-core", FROZEN("\"mlp\"")), "{\"zero_stage\": 0}");
+    const Block *full = layer_of(&whole, JOB("megatron-core", ""), "{\"zero_stage\": 0}");
+    if (b && full) {
+        const double weights = 3 * HIDDEN * INNER;
+        ASSERT_CLOSE(gemm_flops(full->backward, full->num_backward) -
+                         gemm_flops(b->backward, b->num_backward),
+                     2 * TOKENS * weights);
+        ASSERT_CLOSE(full->saved_bytes - b->saved_bytes, TOKENS * 2 * (HIDDEN + INNER));
+        CU_ASSERT_EQUAL(full->dense_parameters - b->dense_parameters, weights);
+        CU_ASSERT_EQUAL(b->frozen.dense, 2 * weights);
+        CU_ASSERT_EQUAL(b->frozen.expert, 0);
+        ASSERT_CLOSE(whole.workload.model_flops - c.workload.model_flops,
+                     8 * TOKENS * 2 * 32 * weights);
+    }
+    case_free(&c);
+    case_free(&whole);
+}
+
+static void a_frozen_embedding_has_no_backward(void) {
+    Case c;
+    if (layer_of(&c, JOB("torchtitan", FROZEN("\"embedding\"")), "{\"zero_stage\": 3}")) {
+        const Block *b = &c.workload.blocks[BLOCK_EMBEDDING];
+        CU_ASSERT_EQUAL(b->num_backward, 0);
+        CU_ASSERT_EQUAL(b->dense_parameters, 0);
+        CU_ASSERT_EQUAL(b->frozen.dense, 4 * 128256 * HIDDEN); // fp32, and cast to be gathered
+        ASSERT_CLOSE(
+            collective_bytes(b->forward, b->num_forward, COLLECTIVE_ALL_GATHER, GROUP_ZERO),
+            2 * 128256 * HIDDEN);
+    }
+    case_free(&c);
+}
+
+// Each part of models of many kinds: what blocks train is what is left of the model, and the rest
+// is held in 16 bits.
+static void blocks_train_what_is_left(void) {
+    static const char *const MODELS[] = {LLAMA,
+                                         "\"gemma-2-2b\"",
+                                         "\"mixtral-8x7b\"",
+                                         "\"qwen2-57b-a14b\"",
+                                         "\"deepseek-v2-lite\"",
+                                         "\"nemotron-h-56b\""};
+    for (size_t i = 0; i < sizeof MODELS / sizeof *MODELS; i++)
+        for (int part = 0; FROZEN_NAMES[part + 2]; part++) { // no fronts
+            Case c;
+            Arena arena = {0};
+            const char *job =
+                arena_printf(&arena, JOB("megatron-core", FROZEN("\"%s\"")), FROZEN_NAMES[part]);
+            if (case_make(&c, MODELS[i], 8, job, "{\"zero_stage\": 0}")) {
+                const Model *m = &c.scenario.model;
+                const Chunk *chunk = &c.workload.chunks[0];
+                const double trained = chunk->dense_parameters + chunk->expert_parameters;
+                const double frozen = (chunk->frozen.dense + chunk->frozen.expert) / 2;
+                const bool tied = m->tie_word_embeddings && 1 << part == FROZEN_HEAD;
+                if (!tied)
+                    ASSERT_CLOSE(trained,
+                                 fine_tuning_trained_parameters(m, &c.scenario.training.tuning));
+                ASSERT_CLOSE(trained + frozen, model_num_parameters(m));
+                for (int k = 0; k < m->num_kinds; k++)
+                    CU_ASSERT_DOUBLE_EQUAL(
+                        left_bytes(workload_layer_block(&c.workload, k, PLAN_OWN)), 0, 1);
+            }
+            case_free(&c);
+            arena_free(&arena);
+        }
+}
+
+// A frozen tower keeps nothing and has no backward; the words' rows have theirs.
+static void a_frozen_tower_is_read_only(void) {
+    static const char *const JOB_IMAGES =
+        JOB("megatron-core", FROZEN("\"vision\"") ", \"images_per_sequence\": 4");
+    Case c;
+    if (case_make(&c, "\"gemma-3-4b\"", 8, JOB_IMAGES, "{\"zero_stage\": 0}") &&
+        c.scenario.model.num_front_layers > 0) {
+        const Block *tower = layer_block_of(&c, 0);
+        CU_ASSERT_EQUAL(tower->num_backward, 0);
+        CU_ASSERT_EQUAL(tower->saved_bytes, 0);
+        CU_ASSERT_EQUAL(tower->dense_parameters, 0);
+        CU_ASSERT(tower->frozen.dense > 0);
+        const Block *embedding = &c.workload.blocks[BLOCK_EMBEDDING];
+        CU_ASSERT_EQUAL(gemm_flops(embedding->backward, embedding->num_backward), 0);
+        CU_ASSERT(embedding->num_backward > 0);
+    }
+    case_free(&c);
+}
+
 CU_TestInfo adapters_tests[] = {
+    {"a_frozen_mlp_by_hand", a_frozen_mlp_by_hand},
+    {"a_frozen_embedding_has_no_backward", a_frozen_embedding_has_no_backward},
+    {"blocks_train_what_is_left", blocks_train_what_is_left},
+    {"a_frozen_tower_is_read_only", a_frozen_tower_is_read_only},
     {"rank_16_of_an_8b_model_trains_42_million", rank_16_of_an_8b_model_trains_42_million},
     {"a_base_of_4_bits_by_hand", a_base_of_4_bits_by_hand},
     {"scales_that_are_not_quantized_take_4_bytes", scales_that_are_not_quantized_take_4_bytes},

@@ -1,12 +1,14 @@
 #include "workload/pass/adapters.h"
 
+#include "workload/pass/frozen.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 // --- Which products are targets
 
-enum { PART_WHOLE = -1, PART_LAST_HALF = -2 };
+enum { OUTPUTS_WHOLE = -1, OUTPUTS_LAST_HALF = -2 };
 
 // A matrix of PEFT's, and where it is: the product, and the part of its outputs.
 typedef struct {
@@ -19,20 +21,20 @@ static const Place PLACES[] = {
     {"qkv_proj", TARGET_Q_PROJ, 0},
     {"qkv_proj", TARGET_K_PROJ, 1},
     {"qkv_proj", TARGET_V_PROJ, 2},
-    {"out_proj", TARGET_O_PROJ, PART_WHOLE},
+    {"out_proj", TARGET_O_PROJ, OUTPUTS_WHOLE},
     {"fc1", TARGET_GATE_PROJ, 0},
-    {"fc1", TARGET_UP_PROJ, PART_LAST_HALF},
-    {"fc2", TARGET_DOWN_PROJ, PART_WHOLE},
+    {"fc1", TARGET_UP_PROJ, OUTPUTS_LAST_HALF},
+    {"fc2", TARGET_DOWN_PROJ, OUTPUTS_WHOLE},
     {"experts_fc1", TARGET_GATE_PROJ, 0},
-    {"experts_fc1", TARGET_UP_PROJ, PART_LAST_HALF},
-    {"experts_fc2", TARGET_DOWN_PROJ, PART_WHOLE},
-    {"q_down_proj", TARGET_Q_A_PROJ, PART_WHOLE},
-    {"q_up_proj", TARGET_Q_PROJ, PART_WHOLE},
-    {"q_up_proj", TARGET_Q_B_PROJ, PART_WHOLE},
-    {"kv_down_proj", TARGET_KV_A_PROJ, PART_WHOLE},
-    {"kv_up_proj", TARGET_KV_B_PROJ, PART_WHOLE},
-    {"in_proj", TARGET_IN_PROJ, PART_WHOLE},
-    {"out_proj", TARGET_OUT_PROJ, PART_WHOLE},
+    {"experts_fc1", TARGET_UP_PROJ, OUTPUTS_LAST_HALF},
+    {"experts_fc2", TARGET_DOWN_PROJ, OUTPUTS_WHOLE},
+    {"q_down_proj", TARGET_Q_A_PROJ, OUTPUTS_WHOLE},
+    {"q_up_proj", TARGET_Q_PROJ, OUTPUTS_WHOLE},
+    {"q_up_proj", TARGET_Q_B_PROJ, OUTPUTS_WHOLE},
+    {"kv_down_proj", TARGET_KV_A_PROJ, OUTPUTS_WHOLE},
+    {"kv_up_proj", TARGET_KV_B_PROJ, OUTPUTS_WHOLE},
+    {"in_proj", TARGET_IN_PROJ, OUTPUTS_WHOLE},
+    {"out_proj", TARGET_OUT_PROJ, OUTPUTS_WHOLE},
 };
 enum { NUM_PLACES = sizeof PLACES / sizeof *PLACES };
 
@@ -47,39 +49,21 @@ static bool is_target(const Builder *b, const Place *place, const Unit *unit) {
            target_matrices(b->model, b->kind, place->target, matrices) > 0;
 }
 
-static bool has_adapter(const Builder *b, const Unit *unit) {
-    for (int i = 0; i < NUM_PLACES; i++)
-        if (is_target(b, &PLACES[i], unit)) return true;
-    return false;
-}
-
 // Outputs of this rank that an adapter adds to.
 static double place_outputs(const Builder *b, const Place *place, const Unit *unit) {
     const double n = unit->op.gemm.n;
     const bool halves = unit->part_n[0] <= 0; // grouped products do not say what they stand for
-    if (place->part == PART_WHOLE) return n;
-    if (place->part == PART_LAST_HALF)
+    if (place->part == OUTPUTS_WHOLE) return n;
+    if (place->part == OUTPUTS_LAST_HALF)
         return !b->kind->ffn.gated ? n : halves ? n / 2 : unit->part_n[1];
     return halves ? n / 2 : unit->part_n[place->part];
 }
 
-static bool is_expert(const Unit *unit) {
-    return strncmp(unit->op.name, "experts_", strlen("experts_")) == 0;
-}
-
 // --- The base
-
-static bool is_product(const Unit *unit) {
-    return unit->op.kind == OP_GEMM && unit->has_weight;
-}
 
 // A layer's own products are stored in the base's format; the head is not (bitsandbytes leaves it).
 static bool is_quantized(const Builder *b, const Unit *unit) {
-    return adapters_of(b)->base_dtype >= BASE_NF4 && b->kind && is_product(unit);
-}
-
-static double num_weights(const Unit *unit) {
-    return unit->op.gemm.groups * unit->op.gemm.n * unit->op.gemm.k;
+    return adapters_of(b)->base_dtype >= BASE_NF4 && b->kind && unit_is_product(unit);
 }
 
 // Of a product that stands for several, and of experts with a kernel each, the weights of one are
@@ -98,7 +82,7 @@ static void dequantize_add(Builder *b, Unit *unit) {
     if (unit->part_n[2] > 0) num_matrices = 3;
     if (unit->op.gemm.separate) num_matrices *= (int)ceil(unit->op.gemm.groups);
     const double moved =
-        num_weights(unit) * (base_matrix_bytes(b->tuning) + activation_bytes(b->execution));
+        unit_num_weights(unit) * (base_matrix_bytes(b->tuning) + activation_bytes(b->execution));
     const double alive = dequantized_bytes(b, unit);
     const MemoryWork work = {.name = "dequantize",
                              .bytes = moved,
@@ -118,16 +102,6 @@ static Unit *unit_copy(Builder *b, const Unit *unit) {
     Unit *copy = &b->units[b->num_units++];
     *copy = *unit;
     return copy;
-}
-
-// A norm whose scale is not trained keeps nothing for its gradient, and does not reduce that.
-static void norm_freeze(Unit *unit) {
-    const bool chain = unit->backward_kernels > 2;
-    unit->op.saved_bytes -= unit->scale_input_bytes;
-    unit->scale_input_bytes = 0;
-    if (unit->backward_kernels == 0) return;
-    unit->backward_kernels -= chain ? 2 : 1;
-    if (chain) unit->backward_bytes *= 5.0 / 8; // the product with the gradient, and its sum
 }
 
 // --- Adapters
@@ -235,17 +209,12 @@ static void adapter_add(Builder *b, const Unit *base, double n, Trained *trained
     if (adapters->kind == ADAPTER_DORA) magnitude_add(b, base, own_n, outputs);
     sum_add(b, outputs, tokens * k);
     const double one = own_rank * k + own_n * r + (adapters->kind == ADAPTER_DORA ? own_n : 0);
-    if (is_expert(base))
+    if (unit_is_expert(base))
         trained->expert += base->op.gemm.groups * one;
     else
         trained->dense += one;
-    if (whole && !is_expert(base) && b->split.sequence_parallel && b->split.tp > 1)
+    if (whole && !unit_is_expert(base) && b->split.sequence_parallel && b->split.tp > 1)
         trained->partial += one;
-}
-
-// Bytes of an input that a base in 8 bits keeps quantized, and adapters as it was.
-static double unquantized_bytes(const Builder *b, double bytes) {
-    return bytes * activation_bytes(b->execution) / b->input_bytes_per_value;
 }
 
 // What the base product kept of its input the adapters' first product reads instead. A copy that a
@@ -253,18 +222,18 @@ static double unquantized_bytes(const Builder *b, double bytes) {
 static void input_hand_over(Builder *b, int base, int gather, int first) {
     Unit *from = &b->units[base], *to = NULL;
     for (int i = first; i < b->num_units; i++) {
-        if (!is_product(&b->units[i]) || strcmp(b->units[i].op.name, "lora_a") != 0) continue;
+        if (!unit_is_product(&b->units[i]) || strcmp(b->units[i].op.name, "lora_a") != 0) continue;
         if (!to) to = &b->units[i];
         if (i + 1 < b->num_units) b->units[i].gather = 0;
     }
     const bool reads = to && adapters_of(b)->dropout == 0;
     const bool quantized = precision_is_quantized(b->precision);
     if (reads && quantized && strcmp(from->op.name, "out_proj") == 0 && from->op.saved_bytes > 0) {
-        to->shared_input_bytes = unquantized_bytes(b, from->op.saved_bytes);
+        to->shared_input_bytes = builder_unquantized_bytes(b, from->op.saved_bytes);
         to->gather = gather;
     } else if (reads) {
-        to->op.saved_bytes += unquantized_bytes(b, from->op.saved_bytes);
-        to->kept_bytes = unquantized_bytes(b, from->kept_bytes);
+        to->op.saved_bytes += builder_unquantized_bytes(b, from->op.saved_bytes);
+        to->kept_bytes = builder_unquantized_bytes(b, from->kept_bytes);
         to->shared_input_bytes = from->shared_input_bytes;
         to->gather = gather;
     } else {
@@ -288,14 +257,14 @@ static void product_adapt(Builder *b, int base, int gather, Trained *trained) {
 // --- The block
 
 static bool is_column_gather(const Unit *unit, const Unit *next) {
-    return unit->op.kind == OP_COLLECTIVE && unit->op.stream == STREAM_TP && is_product(next) &&
-           next->weight_split == SPLIT_COLUMN;
+    return unit->op.kind == OP_COLLECTIVE && unit->op.stream == STREAM_TP &&
+           unit_is_product(next) && next->weight_split == SPLIT_COLUMN;
 }
 
 // Whether a product's row collective follows it.
 static bool is_row_sum(const Unit *unit, const Unit *next) {
-    return is_product(unit) && unit->weight_split == SPLIT_ROW && next->op.kind == OP_COLLECTIVE &&
-           next->op.stream == STREAM_TP;
+    return unit_is_product(unit) && unit->weight_split == SPLIT_ROW &&
+           next->op.kind == OP_COLLECTIVE && next->op.stream == STREAM_TP;
 }
 
 // Units old[0, num) once more into b->units, frozen, with what stands beside them.
@@ -305,15 +274,15 @@ static void units_rewrite(Builder *b, Unit *old, int num, Trained *trained) {
         if (i == b->recomputable_begin) begin = b->num_units;
         const bool gathers = i + 1 < num && is_column_gather(&old[i], &old[i + 1]);
         Unit *product = gathers ? &old[i + 1] : &old[i];
-        const bool starts = is_product(product) && (gathers || gather == 0);
+        const bool starts = unit_is_product(product) && (gathers || gather == 0);
         if (starts && is_quantized(b, product)) {
             b->module = product->module;
             dequantize_add(b, product);
         }
         Unit *unit = unit_copy(b, &old[i]);
         const int at = b->num_units - 1;
-        if (unit->module & MODULE_LAYERNORM && unit->op.kind == OP_MEMORY) norm_freeze(unit);
-        if (is_product(unit)) {
+        if (unit->module & MODULE_LAYERNORM && unit->op.kind == OP_MEMORY) unit_freeze_norm(unit);
+        if (unit_is_product(unit)) {
             unit->frozen = true;
             if (i + 1 < num && is_row_sum(&old[i], &old[i + 1])) unit_copy(b, &old[++i]);
             const bool again = gather > 0 && b->units[gather].gather_again;
@@ -328,54 +297,13 @@ static void units_rewrite(Builder *b, Unit *old, int num, Trained *trained) {
     }
 }
 
-// Whether a product from units[i] on reads what an operator before it keeps: those up to the next
-// that keeps some, or to the attention; and where there are shared experts, or one norm for both
-// halves of a layer, the MLP's first.
-static bool input_is_read(const Builder *b, int i) {
-    const bool norm = b->units[i].module & MODULE_LAYERNORM;
-    const bool one_norm = norm && b->model->norms_per_layer == 1;
-    bool near = true;
-    for (int k = i + 1; k < b->num_units; k++) {
-        const Unit *unit = &b->units[k];
-        const OpKind kind = unit->op.kind;
-        if (unit->module & MODULE_LAYERNORM && unit->product_input_bytes > 0) return false;
-        if (unit->product_input_bytes > 0 || kind == OP_ATTENTION || kind == OP_SCAN) near = false;
-        if (!is_product(unit)) continue;
-        const bool shared = unit->module & MODULE_SHARED_EXPERTS;
-        const bool mlp = strcmp(unit->op.name, "fc1") == 0 && norm && (one_norm || shared);
-        if (unit->frozen && (near || mlp) && adapters_of(b)->dropout == 0 && has_adapter(b, unit))
-            return true;
-        if (!unit->frozen && near && strcmp(unit->op.name, "lora_a") == 0) return true;
-    }
-    return false;
-}
-
-// What nothing reads in the backward is there until the next operator has read it.
-static void inputs_drop(Builder *b) {
-    for (int i = 0; i < b->num_units; i++) {
-        Unit *unit = &b->units[i];
-        if (unit->product_input_bytes == 0) continue;
-        if (input_is_read(b, i)) {
-            const double more =
-                unquantized_bytes(b, unit->product_input_bytes) - unit->product_input_bytes;
-            if (strcmp(unit->op.name, "lora_dropout") == 0) continue; // its result is 16 bits wide
-            unit->op.saved_bytes += more;
-            unit->product_input_bytes += more;
-            continue;
-        }
-        unit->op.saved_bytes -= unit->product_input_bytes;
-        unit->op.transient_bytes = fmax(unit->op.transient_bytes, unit->product_input_bytes);
-        unit->product_input_bytes = 0;
-    }
-}
-
 // All that the block had is frozen, and the adapters are what it trains.
 static void parameters_freeze(Builder *b, const Unit *old, int num, const Trained *trained) {
     const double matrix = base_matrix_bytes(b->tuning), other = base_other_bytes(b->tuning);
     double dense = 0, expert = 0; // stored as matrices
     for (int i = 0; i < num; i++) {
         if (!is_quantized(b, &old[i])) continue;
-        *(is_expert(&old[i]) ? &expert : &dense) += num_weights(&old[i]);
+        *(unit_is_expert(&old[i]) ? &expert : &dense) += unit_num_weights(&old[i]);
     }
     b->frozen.dense = (b->dense_parameters - dense) * other + dense * matrix;
     b->frozen.expert = (b->expert_parameters - expert) * other + expert * matrix;
@@ -388,16 +316,13 @@ static void parameters_freeze(Builder *b, const Unit *old, int num, const Traine
 
 void adapters_apply(Builder *b) {
     if (!b->tuning || !fine_tuning_freezes(b->tuning)) return;
+    if (adapters_of(b)->kind == ADAPTER_NONE) return;
     Unit old[BUILDER_MAX_OPS];
     const int num = b->num_units;
     Trained trained = {0};
     memcpy(old, b->units, (size_t)num * sizeof *old);
     b->num_units = 0;
     units_rewrite(b, old, num, &trained);
-    inputs_drop(b);
+    frozen_drop_inputs(b);
     parameters_freeze(b, old, num, &trained);
-}
-
-bool adapters_end_backward(const Builder *b) {
-    return b->begins_model && b->tuning && fine_tuning_freezes(b->tuning);
 }

@@ -17,8 +17,5 @@
 
 #include "workload/pass/builder.h"
 
-// Rewrites the units of a whole block, before techniques do.
+// Rewrites the units of a whole block that has adapters, before techniques do.
 void adapters_apply(Builder *b);
-
-// Whether nothing that is trained stands in this block, nor before it: no gradient goes there.
-bool adapters_end_backward(const Builder *b);

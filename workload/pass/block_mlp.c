@@ -221,6 +221,8 @@ Block layer_build(const LayerWork *work, const LayerKind *kind, Arena *arena) {
     builder_start(work, kind, arena, &b);
     build_mixer(&b);
     if (kind->cross) build_cross_attention(&b);
+    b.mixer_parameters = b.dense_parameters;
+    b.begins_model = kind->front;
     build_mlp(&b);
     build_whole_parameters(&b, model_kind_norm_parameters(work->model, kind));
     return builder_finish(&b, kind->front         ? "front_layer"

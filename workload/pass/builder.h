@@ -32,6 +32,7 @@ typedef struct {
     bool drops_input;           // what it saves does not hold its input
     double scale_input_bytes;   // of op.saved_bytes: read by the gradient of a norm's scale alone
     double residual_bytes;      // > 0: an addition; its gradient waits for the start of the branch
+    bool ends_backward;         // nothing that is trained stands before it: it has no backward
     bool has_weight;            // OP_GEMM: its backward has a weight part
     int weight_split;           // OP_GEMM with a weight: WeightSplit
     // OP_GEMM with a weight (workload/pass/adapters.h)
@@ -90,7 +91,10 @@ typedef struct Builder {
     double partial_parameters;   // see Block
     FrozenBytes frozen;          // set once all units are there (workload/pass/adapters.h)
     double frozen_table_bytes;   // of shared_table, where that is not trained
-    bool begins_model;           // no weights stand before it
+    bool begins_model;           // no weights stand before it, but a front's before its own
+    int num_front_units;         // of the first, those of a front
+    double front_parameters;     // of dense_parameters
+    double mixer_parameters;     // of dense_parameters, once the mixer is there
     double shared_table;         // parameters of the embedding's block that are gathered here too;
     bool table_stays;            // in the backward they stay until the embedding's own turn
     Unit units[BUILDER_MAX_OPS]; // [num_units], the others are not set

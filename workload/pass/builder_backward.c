@@ -332,6 +332,7 @@ int backward_derive(const Builder *b, Op *backward) {
     recompute_add(&w);
     for (int i = b->num_units - 1; i >= 0; i--) {
         const Unit *unit = &b->units[i];
+        if (unit->ends_backward) continue;
         if (unit->module & MODULE_CORE_ATTN) gather_keys_again(&w, i);
         if (unit->op.kind == OP_COLLECTIVE) {
             collective_backward(&w, unit);

@@ -1,6 +1,7 @@
 // From collected units to a Block: recomputation, ZeRO-3 collectives, running sums of memory.
 #include "workload/pass/adapters.h"
 #include "workload/pass/builder_quantize.h"
+#include "workload/pass/frozen.h"
 #include "workload/technique/technique.h"
 
 #include <math.h>
@@ -345,8 +346,9 @@ static Block forward_block(Builder *b, const char *name) {
 
 Block builder_finish(Builder *b, const char *name) {
     adapters_apply(b);
+    frozen_apply(b);
     techniques_operators(b);
-    if (!b->pass.trains || adapters_end_backward(b)) return forward_block(b, name);
+    if (!b->pass.trains || frozen_ends_backward(b)) return forward_block(b, name);
     mark_recomputed(b);
     Op ops[MAX_OPS];
     int num_forward = add_sharding(b, ops, forward_list(b, ops), PHASE_FORWARD);

@@ -117,7 +117,7 @@ typedef struct {
 static Peaks peaks_of(const Scenario *scenario, const Plan *plan, const Workload *workload) {
     const Model *m = &scenario->model;
     const bool shared = m->tie_word_embeddings && plan_joins_ends(plan) && !plan->vocab_barriers &&
-                        !fine_tuning_freezes(&scenario->training.tuning);
+                        !fine_tuning_freezes_part(&scenario->training.tuning, FROZEN_EMBEDDING);
     return (Peaks){scenario, plan, workload, shared ? vocab_rows(m, plan) * m->hidden_size : 0};
 }
 

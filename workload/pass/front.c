@@ -149,7 +149,9 @@ void build_front_ends(Builder *b, const TrainingJob *job) {
     else
         build_tower_ends(b, job);
     // All tp ranks work on whole images, and an encoder's biases of distances are of heads.
-    b->dense_parameters = dense + model_front_parameters(b->model);
+    b->front_parameters = model_front_parameters(b->model);
+    b->num_front_units = b->num_units;
+    b->dense_parameters = dense + b->front_parameters;
     b->partial_parameters = partial;
     if (front->kind == FRONT_ENCODER && front->model->final_norm)
         build_partial_parameters(b, model_norm_parameters(front->model));

@@ -271,7 +271,8 @@ double workload_model_flops(const Scenario *scenario) {
     double seq = (double)training->seq_len, tokens = seq * (double)training->global_batch;
     const FineTuning *tuning = &training->tuning;
     double matrices = (double)m->vocab_size * m->hidden_size, attention = 0, cross = 0;
-    double adapters = 0;
+    const unsigned head = m->tie_word_embeddings ? FROZEN_EMBEDDING : FROZEN_HEAD;
+    double adapters = 0, frozen = tuning->frozen & head ? matrices : 0;
     for (int i = 0; i < m->num_layers + m->num_mtp_layers; i++) {
         const LayerKind *kind = i < m->num_layers ? &m->kinds[m->layer_kind[i]] : model_mtp_kind(m);
         if (kind->front) continue;
@@ -281,6 +282,7 @@ double workload_model_flops(const Scenario *scenario) {
         if (mixer->chunk > 0 && mixer->chunk < seq) keys = mixer->chunk / 2.0;
         if (kind->cross) keys += (double)training->encoder_seq_len;
         attention += mixer_row(mixer->kind)->token_flops(mixer, keys);
+        frozen += frozen_active_parameters(m, kind, tuning);
         if (fine_tuning_freezes(tuning))
             adapters += adapters_active_parameters(m, kind, &tuning->adapters);
         if (kind->cross) cross += model_mixer_parameters(m, mixer);
@@ -290,11 +292,16 @@ double workload_model_flops(const Scenario *scenario) {
     double hidden = m->hidden_size;
     matrices += m->num_mtp_layers * (m->vocab_size * hidden + 2 * hidden * hidden);
     double flops = tokens * (6 * matrices + 3 * attention);
-    if (fine_tuning_freezes(tuning)) flops = tokens * (4 * matrices + 6 * adapters + 3 * attention);
+    if (tuning->frozen)
+        flops -= 2 * tokens * frozen;
+    else if (fine_tuning_freezes(tuning))
+        flops = tokens * (4 * matrices + 6 * adapters + 3 * attention);
     if (m->num_front_layers == 0) return flops;
     // Half of a cross attention's matrices read the decoder's tokens, half the encoder's.
     flops += 3 * cross * (seq + (double)training->encoder_seq_len) * (double)training->global_batch;
-    return flops + front_model_flops(scenario) * (double)training->global_batch;
+    // Of a frozen front there is the forward alone.
+    const double passes = tuning->frozen & FROZEN_FRONT ? 1.0 / 3 : 1;
+    return flops + passes * front_model_flops(scenario) * (double)training->global_batch;
 }
 
 // Whether a strategy of a list has layers of a kind.

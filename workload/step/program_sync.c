@@ -261,7 +261,7 @@ double sync_embedding_bytes(const Scenario *scenario, const Plan *plan) {
     const Model *model = &scenario->model;
     // One rank holds both where the vocabulary is spread, too.
     if (!model->tie_word_embeddings || plan_joins_ends(plan) || plan->vocab_barriers) return 0;
-    if (fine_tuning_freezes(&scenario->training.tuning)) return 0;
+    if (fine_tuning_freezes_part(&scenario->training.tuning, FROZEN_EMBEDDING)) return 0;
     double bytes = vocab_rows(model, plan) * model->hidden_size * grad_bytes(scenario);
     return bytes / plan_num_scattered(plan);
 }
