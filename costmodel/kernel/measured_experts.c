@@ -31,24 +31,24 @@ MoeRouting experts_routing(const ExpertsOp *experts) {
 }
 
 // Whether some kernel of the format routes within groups: then those that do not are no answer.
-static bool has_limited(const MoeKernels *kernels, int dtype, bool gated) {
+static bool has_limited(const MoeKernels *kernels, MoeDtype dtype, bool gated) {
     for (int i = 0; i < kernels->num_kernels; i++) {
         const MoeKernel *k = &kernels->kernels[i];
-        if (k->moe_dtype == dtype && k->gated == gated && k->group_limited) return true;
+        if (k->moe_dtype == (int)dtype && k->gated == gated && k->group_limited) return true;
     }
     return false;
 }
 
 double measured_experts_s(const CalibratedKernels *kernels, const Op *op) {
     const ExpertsOp *experts = &op->experts;
-    const int dtype = dtype_of(op);
+    const MoeDtype dtype = dtype_of(op);
     if (!kernels || kernels->foreign || dtype == NUM_MOE_DTYPES) return NAN;
     const MoeKernels *moe = &kernels->profile.moe;
     const bool limited = experts->group_limited && has_limited(moe, dtype, experts->gated);
     double least_s = INFINITY;
     for (int i = 0; i < moe->num_kernels; i++) {
         const MoeKernel *kernel = &moe->kernels[i];
-        if (kernel->moe_dtype != dtype || kernel->gated != experts->gated) continue;
+        if (kernel->moe_dtype != (int)dtype || kernel->gated != experts->gated) continue;
         if (kernel->group_limited != limited) continue;
         const MoeShape shape = {.hidden_size = experts->hidden_size,
                                 .inter_size = experts->inter_size,

@@ -142,7 +142,8 @@ static const FormatRow FORMATS[] = {
     {", \"precision\": \"fp64\"", 8, 8, 16},
     {", \"stack\": \"torchtitan\"", 4, 4, 8},
     {", \"stack\": \"llm.c\"", 2, 2, 12},
-    {", \"stack\": \"megatron-2021\"", 2, 2, 12},
+    {", \"stack\": \"megatron-2021\"", 2, 4, 12}, // --bf16 sums in fp32, --fp16 does not
+    {", \"stack\": \"megatron-2021\", \"precision\": \"fp16\"", 2, 2, 12},
 };
 
 static void formats_by_hand(void) {

@@ -34,7 +34,7 @@ typedef struct {
     double residual_bytes;      // > 0: an addition; its gradient waits for the start of the branch
     bool ends_backward;         // nothing that is trained stands before it: it has no backward
     bool has_weight;            // OP_GEMM: its backward has a weight part
-    int weight_split;           // OP_GEMM with a weight: WeightSplit
+    WeightSplit weight_split;   // OP_GEMM with a weight
     // OP_GEMM with a weight (workload/pass/adapters.h)
     bool frozen;              // the weight is not trained: no gradient of it
     double dequantize_bytes;  // moved to make it of the numbers it is stored in, at each use,
