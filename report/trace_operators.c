@@ -22,7 +22,7 @@ typedef struct {
 } Expansion;
 
 static double operator_s(const Expansion *e, const Op *op) {
-    if (op->collective.beside == BESIDE_MICROBATCH) return 0;
+    if (op_beside(op) == BESIDE_MICROBATCH) return 0;
     if (op->kind != OP_COLLECTIVE)
         return op_compute_s(e->context->machines.pool, op) + op_sync_s(e->context, op);
     return op_collective_s(e->context, op);

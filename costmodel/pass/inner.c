@@ -25,7 +25,7 @@ typedef struct {
 
 static InnerQueue queue_of(const Op *op) {
     if (op->stream == STREAM_DP) return INNER_SHARDS;
-    if (op->collective.beside == BESIDE_MICROBATCH) return INNER_HIDDEN;
+    if (op_beside(op) == BESIDE_MICROBATCH) return INNER_HIDDEN;
     return op->stream == STREAM_EP ? INNER_EP : op->stream == STREAM_CP ? INNER_CP : INNER_TP;
 }
 
@@ -56,8 +56,8 @@ static InnerCollective *pass_find(InnerPass *pass, const InnerCollective *what) 
 static void collective_note(ListInner *l, int i, bool inside) {
     const Op *op = &l->list.ops[i];
     const PricingContext *context = l->list.context;
-    const Group group = context_group(context, op->collective.group);
     if (op->kind != OP_COLLECTIVE || !(l->list.phases & 1 << op->phase)) return;
+    const Group group = context_group(context, op->collective.group);
     if (group.size == 1 || op->collective.message_bytes <= 0) return;
     if (!inside && group_layout(context->machines.pool, group).num_domains == 1) return;
     const InnerCollective what = {
@@ -88,7 +88,7 @@ static int ran_before(const ListInner *l, int i) {
     for (; i >= 0; i--) {
         const Op *op = &l->list.ops[i];
         if (l->list.phases & 1 << op->phase && op->stream != STREAM_DP &&
-            op->collective.beside != BESIDE_MICROBATCH)
+            op_beside(op) != BESIDE_MICROBATCH)
             break;
     }
     return i;

@@ -76,7 +76,7 @@ static double pipelined_s(const Streams *s, const Op *op, double duration_s) {
 }
 
 static void sharding_run(Streams *s, const Op *op, double duration_s) {
-    if (op->collective.beside == BESIDE_NOTHING) {
+    if (op_beside(op) == BESIDE_NOTHING) {
         streams_add(s, TERM_DP, s->part[STREAM_DP], duration_s);
         return;
     }
@@ -112,7 +112,7 @@ static void op_run(Streams *s, int i) {
         sharding_run(s, op, duration_s);
         return;
     }
-    if (op->collective.beside == BESIDE_MICROBATCH) {
+    if (op_beside(op) == BESIDE_MICROBATCH) {
         s->hidden_s += duration_s;
         return;
     }

@@ -25,8 +25,9 @@ static double placeholder_bytes(const Scenario *scenario, const Workload *worklo
         for (int i = 0; i < b->num_backward && num < MAX_SHAPES; i++) {
             const Op *op = &b->backward[i];
             int same = 0;
+            if (op->placeholder_bytes <= 0) continue;
             while (same < num && (m[same] != op->gemm.m || n[same] != op->gemm.n)) same++;
-            if (op->placeholder_bytes <= 0 || same < num) continue;
+            if (same < num) continue;
             m[num] = op->gemm.m;
             n[num++] = op->gemm.n;
             bytes += op->placeholder_bytes;

@@ -30,14 +30,18 @@ page=$root/docs/accuracy.md
 folder=$(mktemp -d)
 trap 'rm -rf "$folder" "$root"/docs/*.md.new' EXIT
 
+# Bias and mean error of the groups $2 of the steps in the file $1.
+groups() {
+    "$program" calibrate --steps "$1" --by "$2" | sed -n '/^Bias and mean error of groups/,/^$/p'
+}
+
 if [ -n "$by" ]; then
     steps=$root/published/training.jsonl
     if [ -f "$cases" ] && [ -f "$rows" ]; then
         steps=$folder/cases.jsonl
         python3 "$cases" "$rows" >"$steps"
     fi
-    "$program" calibrate --steps "$steps" --by "$by" >"$folder/groups"
-    sed -n '/^Bias and mean error of groups/,/^$/p' "$folder/groups"
+    groups "$steps" "$by"
     exit
 fi
 
@@ -69,7 +73,8 @@ if [ -f "$cases" ] && [ -f "$rows" ]; then
     "$program" validate --data "$folder/cases.jsonl" --worst 0 >"$folder/stated"
     "$program" validate --data "$folder/cases.jsonl" --worst 10 | sed -n '/^Largest errors/,$p' >"$folder/worst"
     "$program" validate --data "$folder/cases.jsonl" --all --worst 0 | sed -n '/^$/,$p' | sed 1d >"$folder/assumed"
-    for table in stated worst assumed; do renew $table "$folder/$table"; done
+    groups "$folder/cases.jsonl" kind,gpu,tp | sed '/^$/d' >"$folder/groups"
+    for table in groups stated worst assumed; do renew $table "$folder/$table"; done
     larger=$folder/stated.json
     "$program" validate --data "$folder/cases.jsonl" --json >"$larger"
     pairs --data "$folder/cases.jsonl" >"$folder/pairs"

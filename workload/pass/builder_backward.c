@@ -296,7 +296,7 @@ static void recompute_add(Backward *w) {
     for (int i = 0; i < w->b->num_units; i++) {
         const Unit *unit = &w->b->units[i];
         bool run = unit->recomputed;
-        if (run && unit->op.collective.kind != NUM_COLLECTIVES) {
+        if (run && !op_is_collective(&unit->op, NUM_COLLECTIVES)) {
             int at = data_add(w, unit->op);
             Op *again = &w->ops[at];
             again->again = true;

@@ -137,7 +137,8 @@ static int forward_list(const Builder *b, Op *forward) {
         if (unit->op.kind != OP_COLLECTIVE) before = unit->recomputed;
     }
     for (int i = 0; i < b->num_units; i++) // indices of units become indices of the list
-        if (b->units[i].op.pipelined_with >= 0 && b->units[i].op.collective.kind != NUM_COLLECTIVES)
+        if (b->units[i].op.pipelined_with >= 0 &&
+            !op_is_collective(&b->units[i].op, NUM_COLLECTIVES))
             forward[index[i]].pipelined_with =
                 runs_in_pieces(b, &b->units[i].op) ? index[b->units[i].op.pipelined_with] : -1;
     return n;

@@ -61,6 +61,6 @@ double transpose_bytes(const Builder *b, double values) {
 // of values with one scale only (pytorch/pytorch issue 149990).
 bool runs_in_pieces(const Builder *b, const Op *op) {
     const bool rows = b->execution->fp8_recipe == FP8_ROWWISE &&
-                      op->collective.kind == COLLECTIVE_ALL_GATHER && op->stream == STREAM_TP;
+                      op_is_collective(op, COLLECTIVE_ALL_GATHER) && op->stream == STREAM_TP;
     return op->pipelined_with >= 0 && !rows;
 }

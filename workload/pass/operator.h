@@ -129,13 +129,15 @@ typedef struct Op {
     Stream stream;
     int wait; // index of the operator of this list that must be done, or WAIT_*
 
-    // The one of its kind is set, the others are zero.
-    GemmOp gemm;
-    AttentionOp attention;
-    ScanOp scan;
-    ExpertsOp experts;
-    MemoryOp memory;
-    CollectiveOp collective;
+    // The one of its kind.
+    union {
+        GemmOp gemm;
+        AttentionOp attention;
+        ScanOp scan;
+        ExpertsOp experts;
+        MemoryOp memory;
+        CollectiveOp collective;
+    };
 
     int precision;        // Precision
     bool backward;        // attention, scan, memory: runs in the backward, at the rates of that
@@ -161,6 +163,14 @@ typedef struct Op {
     double regathered_bytes;     // of these, of an input gradient: gathered again for the weight's,
                                  // which follows at once
 } Op;
+
+// Whether it is a collective of this kind; what its list does not wait for.
+static inline bool op_is_collective(const Op *op, CollectiveKind kind) {
+    return op->kind == OP_COLLECTIVE && op->collective.kind == kind;
+}
+static inline Beside op_beside(const Op *op) {
+    return op->kind == OP_COLLECTIVE ? op->collective.beside : BESIDE_NOTHING;
+}
 
 // Keys that a kernel of attention goes over for a query at most.
 double attention_op_tokens(const AttentionOp *attention);

@@ -65,7 +65,7 @@ bool blocks_have_shards(const Builder *b) {
 void shards_beside_blocks(OperatorList *list, CollectiveKind kind) {
     for (int i = 0; i < list->num; i++) {
         Op *op = &list->ops[i];
-        if (op->stream == STREAM_DP && op->collective.kind == kind)
+        if (op->stream == STREAM_DP && op_is_collective(op, kind))
             op->collective.beside = BESIDE_BLOCKS;
     }
 }

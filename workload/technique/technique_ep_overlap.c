@@ -17,7 +17,8 @@ static void rewrite(Builder *b) {
     for (int i = 0; i < b->num_units; i++) {
         Op *op = &b->units[i].op;
         op->awaited_by_host = false;
-        if (op->stream == STREAM_EP) op->collective.beside = BESIDE_MICROBATCH;
+        if (op->stream == STREAM_EP && op->kind == OP_COLLECTIVE)
+            op->collective.beside = BESIDE_MICROBATCH;
     }
 }
 
