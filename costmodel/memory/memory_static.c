@@ -229,6 +229,12 @@ static const GroupKind COMMUNICATORS[] = {GROUP_TP, GROUP_CP,  GROUP_DP,
                                           GROUP_EP, GROUP_EDP, GROUP_PP};
 enum { NUM_COMMUNICATORS = sizeof COMMUNICATORS / sizeof *COMMUNICATORS };
 
+// The group of a change of layout: where one way is a copy, the other is a collective.
+static GroupKind change_group(const Block *change) {
+    const Op *op = change->forward->kind == OP_COLLECTIVE ? change->forward : change->backward;
+    return op->collective.group;
+}
+
 // Groups of layers with shardings of their own, and of changes of layout, that the plan's own are
 // not.
 static int num_layer_communicators(const Plan *plan, const Workload *workload, int rank) {
@@ -241,9 +247,8 @@ static int num_layer_communicators(const Plan *plan, const Workload *workload, i
         const Block *b = &workload->blocks[i];
         const bool change = i >= workload->first_change;
         for (int k = 0; held[i] && k < (change ? 1 : NUM_COMMUNICATORS); k++) {
-            const GroupKind kind = change
-                                       ? b->forward->collective.group
-                                       : sharding_group_kind(plan, b->sharding, COMMUNICATORS[k]);
+            const GroupKind kind =
+                change ? change_group(b) : sharding_group_kind(plan, b->sharding, COMMUNICATORS[k]);
             n += (int)kind >= NUM_GROUPS && plan_group(plan, kind).size > 1 && !seen[kind];
             seen[kind] = true;
         }

@@ -282,10 +282,10 @@ static void only_expert_messages_are_hidden(void) {
                   "{\"ep\": 2, \"tp\": 2}")) {
         const Block *b = layer_block_of(&c, 1);
         for (int i = 0; i < b->num_forward; i++)
-            CU_ASSERT_EQUAL(b->forward[i].collective.beside == BESIDE_MICROBATCH,
+            CU_ASSERT_EQUAL(op_beside(&b->forward[i]) == BESIDE_MICROBATCH,
                             b->forward[i].stream == STREAM_EP);
         for (int i = 0; i < b->num_backward; i++)
-            CU_ASSERT_EQUAL(b->backward[i].collective.beside == BESIDE_MICROBATCH,
+            CU_ASSERT_EQUAL(op_beside(&b->backward[i]) == BESIDE_MICROBATCH,
                             b->backward[i].stream == STREAM_EP);
     }
     case_free(&c);

@@ -183,7 +183,7 @@ static void assert_pieces(const char *parallel) {
             const Op *ops = list ? b->backward : b->forward;
             for (int i = 0; i < (list ? b->num_backward : b->num_forward); i++) {
                 if (ops[i].pipelined_with < 0) continue;
-                const bool gather = ops[i].collective.kind == COLLECTIVE_ALL_GATHER;
+                const bool gather = op_is_collective(&ops[i], COLLECTIVE_ALL_GATHER);
                 num_pieces++;
                 CU_ASSERT_EQUAL(ops[i].pipelined_with, gather ? i + 1 : i - 1);
                 CU_ASSERT_EQUAL(ops[ops[i].pipelined_with].kind, OP_GEMM);

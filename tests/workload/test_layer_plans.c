@@ -288,7 +288,10 @@ static void layouts_change_by_hand(void) {
         CU_ASSERT_EQUAL(op->kind, copies ? OP_MEMORY : OP_COLLECTIVE);
         CU_ASSERT_EQUAL(copies ? op->bytes : op->collective.message_bytes, CASES[i].bytes);
         if (!copies) CU_ASSERT_EQUAL(op->collective.kind, CASES[i].collective);
-        CU_ASSERT_EQUAL(plan_group(&c.plan, op->collective.group).size,
+        const Op *moves =
+            copies ? &b->backward[0] : op; // what is copied comes back by a collective
+        CU_ASSERT_EQUAL(moves->kind, OP_COLLECTIVE);
+        CU_ASSERT_EQUAL(plan_group(&c.plan, moves->collective.group).size,
                         c.plan.layers->spans[c.plan.layers->num_spans - 1]);
         // The gradient goes the other way.
         CU_ASSERT_EQUAL(b->backward[0].collective.message_bytes,
@@ -408,7 +411,8 @@ static void only_what_differs_is_apart(void) {
         CU_ASSERT_EQUAL(plan_num_group_kinds(&c.plan), 2 * NUM_GROUPS);
         const Block *b = workload_layer_block(&c.workload, 0, 1);
         for (int i = 0; i < b->num_backward; i++)
-            CU_ASSERT(b->backward[i].collective.group < NUM_GROUPS);
+            if (b->backward[i].kind == OP_COLLECTIVE)
+                CU_ASSERT(b->backward[i].collective.group < NUM_GROUPS);
         const Program program = program_build(&c.scenario, &c.plan, &c.workload, &c.arena);
         CU_ASSERT_EQUAL(program.num_collectives, 3);
         // Of layer 0 and the last norm; of a quarter of layer 1.

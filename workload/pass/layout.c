@@ -46,6 +46,7 @@ static Op change_op(const Scenario *scenario, const Plan *from, const Plan *to, 
         op.collective.message_bytes = held;
     } else if (!is_split(from) && holds_all(from, to)) {
         op.kind = OP_MEMORY; // its own part is copied
+        op.collective = (CollectiveOp){0};
         op.stream = STREAM_COMPUTE;
         op.bytes = 2 * wanted;
     } else {
