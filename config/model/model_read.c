@@ -61,11 +61,12 @@ Status model_read_attention(const JsonNode *config, ModelDraft *draft) {
     const int kv_heads = draft->mixer.num_kv_heads > 0 ? draft->mixer.num_kv_heads : heads;
     TRY(key_read_size(config, &(SizeKey){KV_HEADS_KEYS, 1, MODEL_MAX_HEADS, kv_heads, heads},
                       &draft->mixer.num_kv_heads));
-    const int even =
-        draft->model.hidden_size / heads; // that it divides is checked where it is used
+    const int even = draft->model.hidden_size / heads; // that it divides is checked where it counts
     JsonNode head_dim = key_find(config, HEAD_DIM_KEYS);
-    if (!json_is_present(&head_dim) && draft->mixer.head_dim == 0 &&
-        draft->model.hidden_size % heads) {
+    // Null asks for hidden_size / heads; a family's own default stands where the key is absent.
+    const bool is_even = key_is_null(config, HEAD_DIM_KEYS) ||
+                         (!json_is_present(&head_dim) && draft->mixer.head_dim == 0);
+    if (is_even && draft->model.hidden_size % heads) {
         JsonNode node = key_find(config, HEADS_KEYS);
         return json_error(&node, "%d does not divide %s %d", heads,
                           key_find(config, HIDDEN_KEYS).key, draft->model.hidden_size);

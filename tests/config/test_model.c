@@ -177,6 +177,11 @@ static void sizes_are_checked(void) {
                    "job.json: model.num_hidden_layers: missing; expected a whole number");
     expect_message(LLAMA(SIZES ", \"num_attention_heads\": 7"),
                    "job.json: model.num_attention_heads: 7 does not divide hidden_size 64");
+    // Written as null, also in a family with a default of its own: hidden_size / heads.
+    expect_message("{\"model_type\": \"gpt_oss\", \"vocab_size\": 1000, " SIZES
+                   ", \"num_attention_heads\": 72, \"num_key_value_heads\": 8, "
+                   "\"num_local_experts\": 4, \"head_dim\": null}",
+                   "job.json: model.num_attention_heads: 72 does not divide hidden_size 64");
     expect_message(LLAMA(SIZES ", \"num_attention_heads\": 8, \"num_key_value_heads\": 3"),
                    "job.json: model.num_key_value_heads: 3 does not divide num_attention_heads 8");
     expect_message(LLAMA(SIZES ", \"num_attention_heads\": 0"),

@@ -86,8 +86,12 @@ static Status document_use(const char *text, size_t size, Arena *arena) {
     TRY(estimate_plan(&scenario, &plan, arena, &estimate, NULL));
     CU_ASSERT(isfinite(estimate.step_time_s) && estimate.step_time_s > 0);
     CU_ASSERT(isfinite(estimate.memory.device_bytes) && estimate.memory.device_bytes > 0);
-    CU_ASSERT(estimate.step_time_low_s <= estimate.step_time_s);
-    CU_ASSERT(estimate.step_time_s <= estimate.step_time_high_s);
+    bool is_within = estimate.step_time_low_s <= estimate.step_time_s &&
+                     estimate.step_time_s <= estimate.step_time_high_s;
+    CU_ASSERT_TRUE(is_within);
+    if (!is_within)
+        fprintf(stderr, "%.9g s, not within %.9g to %.9g, for\n%.*s\n", estimate.step_time_s,
+                estimate.step_time_low_s, estimate.step_time_high_s, (int)size, text);
     return status_ok();
 }
 
