@@ -38,7 +38,8 @@ static ArenaBlock *block_new(ArenaBlock *previous, size_t at_least) {
     return block;
 }
 
-void *arena_alloc(Arena *arena, size_t size) {
+// Aligned room for size bytes, not set.
+static void *room_take(Arena *arena, size_t size) {
     const size_t align = _Alignof(max_align_t);
     if (size > SIZE_MAX / 2) arena_exhausted(size);
     size = (size + align - 1) / align * align;
@@ -47,7 +48,16 @@ void *arena_alloc(Arena *arena, size_t size) {
         arena->last = block_new(arena->last, size);
     void *memory = arena->last->data + arena->last->used;
     arena->last->used += size;
-    return memset(memory, 0, size);
+    return memory;
+}
+
+void *arena_alloc(Arena *arena, size_t size) {
+    return memset(room_take(arena, size), 0, size);
+}
+
+void *arena_copy(Arena *arena, const void *from, size_t size) {
+    void *copy = room_take(arena, size);
+    return size > 0 ? memcpy(copy, from, size) : copy;
 }
 
 size_t arena_used(const Arena *arena) {
@@ -84,7 +94,7 @@ void *arena_grow(Arena *arena, void *array, size_t size) {
 
 char *arena_strdup(Arena *arena, const char *text) {
     size_t size = strlen(text) + 1;
-    return memcpy(arena_alloc(arena, size), text, size);
+    return arena_copy(arena, text, size);
 }
 
 char *arena_printf(Arena *arena, const char *format, ...) {

@@ -24,6 +24,9 @@ void *arena_array(Arena *arena, size_t count, size_t element_size);
 // what is new in it is not set. A size of 0 gives it back before the rest and returns NULL.
 void *arena_grow(Arena *arena, void *array, size_t size);
 
+// A copy of size bytes; a size of 0 gives a unique valid pointer.
+void *arena_copy(Arena *arena, const void *from, size_t size);
+
 char *arena_strdup(Arena *arena, const char *text);
 
 char *arena_printf(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -166,7 +166,7 @@ int plan_num_layers(const Plan *plan) {
 Plan plan_copy(const Plan *plan, Arena *arena) {
     Plan copy = *plan;
     size_t size = (size_t)plan->num_chunks * sizeof *plan->chunks;
-    copy.chunks = memcpy(arena_alloc(arena, size), plan->chunks, size);
+    copy.chunks = arena_copy(arena, plan->chunks, size);
     if (plan->node_order)
         copy.node_order =
             node_order_new(plan->node_order->node, plan->node_order->num_nodes, arena);

@@ -34,6 +34,18 @@ static void allocations_larger_than_a_block_fit(void) {
     arena_free(&arena);
 }
 
+static void a_copy_holds_what_is_copied(void) {
+    Arena arena = {0};
+    const int numbers[] = {3, 1, 4};
+    int *copy = arena_copy(&arena, numbers, sizeof numbers);
+    CU_ASSERT_PTR_NOT_EQUAL(copy, numbers);
+    CU_ASSERT_EQUAL(memcmp(copy, numbers, sizeof numbers), 0);
+    const char *first = arena_copy(&arena, NULL, 0), *second = arena_copy(&arena, NULL, 0);
+    CU_ASSERT_PTR_NOT_NULL(first);
+    CU_ASSERT_PTR_NOT_EQUAL(first, second);
+    arena_free(&arena);
+}
+
 static void a_growing_array_keeps_what_it_holds(void) {
     Arena arena = {0};
     int *numbers = NULL, *others = NULL;
@@ -88,6 +100,7 @@ CU_TestInfo arena_tests[] = {
     {"memory_is_zeroed_and_aligned", memory_is_zeroed_and_aligned},
     {"reused_memory_is_zeroed", reused_memory_is_zeroed},
     {"allocations_larger_than_a_block_fit", allocations_larger_than_a_block_fit},
+    {"a_copy_holds_what_is_copied", a_copy_holds_what_is_copied},
     {"a_growing_array_keeps_what_it_holds", a_growing_array_keeps_what_it_holds},
     {"owned_things_are_freed_once", owned_things_are_freed_once},
     {"used_bytes_are_counted", used_bytes_are_counted},

@@ -301,9 +301,7 @@ static void weight_part(const Builder *b, Block *block) {
 }
 
 static const Op *ops_copy(const Builder *b, const Op *ops, int num_ops) {
-    Op *copy = arena_alloc(b->arena, (size_t)num_ops * sizeof *copy);
-    memcpy(copy, ops, (size_t)num_ops * sizeof *copy);
-    return copy;
+    return arena_copy(b->arena, ops, (size_t)num_ops * sizeof *ops);
 }
 
 // What the experts' products and what lies between them keep: of the forward, or of what of it runs

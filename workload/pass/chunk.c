@@ -267,8 +267,7 @@ int workload_runs(const Scenario *scenario, const Plan *plan, int chunk, Arena *
         num_runs = layers_run(scenario, plan, chunk, false, found);
     else
         found[0] = (BlockRun){BLOCK_VOCAB_INPUT + chunk - plan->num_chunks, 1};
-    BlockRun *copy = ARENA_ARRAY(arena, num_runs, BlockRun);
-    *runs = memcpy(copy, found, (size_t)num_runs * sizeof *copy);
+    *runs = arena_copy(arena, found, (size_t)num_runs * sizeof *found);
     return num_runs;
 }
 

@@ -7,8 +7,7 @@
 
 static const Op *ops_bind(const Plan *plan, int sharding, const Op *ops, int num_ops,
                           Arena *arena) {
-    Op *bound = ARENA_ARRAY(arena, num_ops, Op);
-    memcpy(bound, ops, (size_t)num_ops * sizeof *bound);
+    Op *bound = arena_copy(arena, ops, (size_t)num_ops * sizeof *ops);
     for (int i = 0; i < num_ops; i++)
         if (bound[i].kind == OP_COLLECTIVE)
             bound[i].collective.group =
