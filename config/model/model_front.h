@@ -5,8 +5,8 @@
 // Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified
 //         Text-to-Text Transformer", arXiv:1910.10683, section 2.1; Gemma 3, arXiv:2503.19786,
 //         section 2.1; Qwen2-VL, arXiv:2409.12191, section 2.1; Qwen2.5-VL, arXiv:2502.13923,
-//         section 2.1; Qwen3-VL, arXiv:2511.21631, section 2; modeling_*.py of Hugging Face
-//         transformers (4.57).
+//         section 2.1; Qwen3-VL, arXiv:2511.21631, section 2; Kimi-VL, arXiv:2504.07491, section
+//         2.1; modeling_*.py of Hugging Face transformers (4.57) and of the releases of Kimi.
 #pragma once
 
 #include "base/arena.h"
@@ -37,7 +37,14 @@ typedef struct ModelFront {
 } ModelFront;
 
 // Families whose files describe a tower.
-typedef enum { VISION_NONE, VISION_SIGLIP, VISION_QWEN2, VISION_QWEN2_5, VISION_QWEN3 } VisionKind;
+typedef enum {
+    VISION_NONE,
+    VISION_SIGLIP,
+    VISION_QWEN2,
+    VISION_QWEN2_5,
+    VISION_QWEN3,
+    VISION_MOONVIT, // of Kimi-VL and Kimi-K2.5
+} VisionKind;
 
 // Reads vision_config, where the file has one, as model->front; it is no part of the model yet.
 Status model_read_vision(const JsonNode *config, VisionKind kind, Arena *arena, Model *model);

@@ -21,6 +21,12 @@ const char *const MODEL_VISION_KEYS[] = {
     "temporal_patch_size",
     "window_size",
     "num_position_embeddings",
+    "vt_hidden_size",
+    "vt_intermediate_size",
+    "vt_num_attention_heads",
+    "vt_num_hidden_layers",
+    "init_pos_emb_height",
+    "init_pos_emb_width",
     NULL,
 };
 
@@ -30,20 +36,19 @@ enum { MAX_PIXELS = 1 << 14 };
 static const struct {
     int width, depth, heads, intermediate;
 } DEFAULTS[] = {
-    [VISION_SIGLIP] = {768, 12, 12, 3072},
-    [VISION_QWEN2] = {1280, 32, 16, 0},
-    [VISION_QWEN2_5] = {3584, 32, 16, 3420},
-    [VISION_QWEN3] = {1152, 27, 16, 4304},
+    [VISION_SIGLIP] = {768, 12, 12, 3072},   [VISION_QWEN2] = {1280, 32, 16, 0},
+    [VISION_QWEN2_5] = {3584, 32, 16, 3420}, [VISION_QWEN3] = {1152, 27, 16, 4304},
+    [VISION_MOONVIT] = {1152, 27, 16, 4304}, // configuration_*.py of Kimi-VL and Kimi-K2.5
 };
 
 // Width, depth and heads. The layers of all families have norms before both halves, biases, and as
 // many key and value heads as query heads.
 static Status tower_sizes(const JsonNode *config, VisionKind kind, ModelDraft *draft) {
-    KEYS(WIDTH, "hidden_size");
+    KEYS(WIDTH, "hidden_size", "vt_hidden_size");
     KEYS(EMBED, "embed_dim"); // of Qwen2-VL, whose hidden_size is the text's
-    KEYS(DEPTH, "depth", "num_hidden_layers");
-    KEYS(HEADS, "num_heads", "num_attention_heads");
-    KEYS(INTERMEDIATE, "intermediate_size");
+    KEYS(DEPTH, "depth", "num_hidden_layers", "vt_num_hidden_layers");
+    KEYS(HEADS, "num_heads", "num_attention_heads", "vt_num_attention_heads");
+    KEYS(INTERMEDIATE, "intermediate_size", "vt_intermediate_size");
     KEYS(RATIO, "mlp_ratio");
     const bool qwen2 = kind == VISION_QWEN2;
     int ratio = 4;
@@ -73,7 +78,7 @@ static ModelDraft tower_traits(VisionKind kind) {
                                   .norm = rms ? NORM_RMSNORM : NORM_LAYERNORM,
                                   .norm_bias = !rms,
                                   .norms_per_layer = 2,
-                                  .final_norm = siglip,
+                                  .final_norm = siglip || kind == VISION_MOONVIT,
                                   .position = siglip ? POSITION_LEARNED : POSITION_ROPE},
                         .mixer = {.qkv_bias = true, .out_bias = true},
                         .ffn = {.gated = rms, .bias = true}};
@@ -117,7 +122,10 @@ static Status patches_read(const JsonNode *config, VisionKind kind, ModelFront *
     const bool siglip = kind == VISION_SIGLIP, wide = siglip || kind == VISION_QWEN3;
     TRY(key_read_size_or(config, PATCH, 256, wide ? 16 : 14, &front->patch_size));
     TRY(key_read_size_or(config, CHANNELS, 64, 3, &front->num_channels));
-    return key_read_size_or(config, FRAMES, 16, siglip ? 1 : 2, &front->temporal_patch_size);
+    // MoonViT cuts every frame for itself, and takes the mean over a video's only behind its
+    // layers.
+    const bool single = siglip || kind == VISION_MOONVIT;
+    return key_read_size_or(config, FRAMES, 16, single ? 1 : 2, &front->temporal_patch_size);
 }
 
 // SigLIP's images are all of one size, and a fixed number of tokens is averaged from each.
@@ -143,7 +151,10 @@ static Status siglip_read(const JsonNode *vision, const JsonNode *config, ModelF
 
 // Its tokens take their place among the words, so they are as wide.
 static Status width_check(const JsonNode *vision, VisionKind kind, int text_hidden_size) {
-    JsonNode node = json_get(vision, kind == VISION_QWEN2 ? "hidden_size" : "out_hidden_size");
+    const char *key = kind == VISION_QWEN2     ? "hidden_size"
+                      : kind == VISION_MOONVIT ? "text_hidden_size"
+                                               : "out_hidden_size";
+    JsonNode node = json_get(vision, key);
     int width;
     if (!json_is_present(&node)) return status_ok();
     TRY(json_read_int(&node, 1, MODEL_MAX_WIDTH, &width));
@@ -171,6 +182,46 @@ static Status qwen_read(const JsonNode *vision, VisionKind kind, int hidden_size
     return kind == VISION_QWEN3 ? qwen3_read(vision, front) : status_ok();
 }
 
+// MoonViT: a table of positions beside the rotary ones; kernels of patches of any size are merged,
+// and the merger is as wide as the tower.
+static Status moonvit_read(const JsonNode *vision, int hidden_size, ModelFront *front) {
+    KEYS(HEIGHT, "init_pos_emb_height");
+    KEYS(WIDTH, "init_pos_emb_width");
+    enum { MAX_SIDE = 1 << 12 };
+    int height, width, merger_width;
+    TRY(key_read_size_or(vision, HEIGHT, MAX_SIDE, 64, &height));
+    TRY(key_read_size_or(vision, WIDTH, MAX_SIDE, 64, &width));
+    front->num_positions = height * width;
+    front->merge_size = 2;
+    JsonNode kernel = json_get(vision, "merge_kernel_size");
+    if (json_is_present(&kernel)) {
+        TRY(json_expect_array(&kernel));
+        if (json_size(&kernel) != 2) return json_error(&kernel, "expected a height and a width");
+        JsonNode rows = json_at(&kernel, 0), columns = json_at(&kernel, 1);
+        int num_columns;
+        TRY(json_read_int(&rows, 1, 16, &front->merge_size));
+        TRY(json_read_int(&columns, 1, 16, &num_columns));
+        if (num_columns != front->merge_size)
+            return json_error(&kernel, "%d x %d: only squares of patches are merged here",
+                              front->merge_size, num_columns);
+    }
+    JsonNode node = json_get(vision, "mm_hidden_size");
+    if (json_is_present(&node)) {
+        TRY(json_read_int(&node, 1, MODEL_MAX_WIDTH, &merger_width));
+        if (merger_width != hidden_size)
+            return json_error(&node, "%d is not the tower's width %d", merger_width, hidden_size);
+    }
+    front->merge_hidden_size = hidden_size * front->merge_size * front->merge_size;
+    return status_ok();
+}
+
+static Status behind_layers_read(const JsonNode *vision, const JsonNode *config, VisionKind kind,
+                                 int hidden_size, ModelFront *front) {
+    if (kind == VISION_SIGLIP) return siglip_read(vision, config, front);
+    if (kind == VISION_MOONVIT) return moonvit_read(vision, hidden_size, front);
+    return qwen_read(vision, kind, hidden_size, front);
+}
+
 Status model_read_vision(const JsonNode *config, VisionKind kind, Arena *arena, Model *model) {
     JsonNode vision = json_get(config, "vision_config");
     if (kind == VISION_NONE || !json_is_present(&vision)) return status_ok();
@@ -178,18 +229,18 @@ Status model_read_vision(const JsonNode *config, VisionKind kind, Arena *arena, 
     Model *tower = ARENA_NEW(arena, Model);
     ModelDraft draft = tower_traits(kind);
     ModelFront *front = ARENA_NEW(arena, ModelFront);
-    *front = (ModelFront){.kind = FRONT_VISION,
-                          .model = tower,
-                          .patch_bias = kind == VISION_SIGLIP || kind == VISION_QWEN3,
-                          .merge_size = 1,
-                          .merge_norm_bias = kind == VISION_QWEN2 || kind == VISION_QWEN3};
+    *front = (ModelFront){
+        .kind = FRONT_VISION,
+        .model = tower,
+        .patch_bias = kind == VISION_SIGLIP || kind == VISION_QWEN3 || kind == VISION_MOONVIT,
+        .merge_size = 1,
+        .merge_norm_bias = kind == VISION_QWEN2 || kind == VISION_QWEN3 || kind == VISION_MOONVIT};
     TRY(tower_sizes(&vision, kind, &draft));
     TRY(patches_read(&vision, kind, front));
     TRY(tower_layers(&vision, kind, front->patch_size, arena, &draft));
     *tower = draft.model;
     if (kind != VISION_SIGLIP) TRY(width_check(&vision, kind, model->hidden_size));
-    TRY(kind == VISION_SIGLIP ? siglip_read(&vision, config, front)
-                              : qwen_read(&vision, kind, tower->hidden_size, front));
+    TRY(behind_layers_read(&vision, config, kind, tower->hidden_size, front));
     model->front = front;
     return status_ok();
 }

@@ -67,11 +67,11 @@ python3 -c '
 import json
 text = {"model_type": "deepseek_v3", **{k: v for k, v in json.load(open("config.json")).items()
         if k not in ("name", "source", "model_type")}}
-json.dump({"model_type": "kimi_k25", "text_config": text, "vision_config": {"vt_hidden_size": 8}},
+json.dump({"model_type": "kimi_k2", "text_config": text, "vision_config": {"hidden_size": 8}},
           open("wrapped.json", "w"))
 '
 "$MESHWRIGHT" models ./wrapped.json >text 2>&1 && fail "a tower that is not modelled is shown"
-grep -q 'vision_config: the tower for images of "kimi_k25" is not modelled yet; .*--text-only' text ||
+grep -q 'vision_config: the tower for images of "kimi_k2" is not modelled yet; .*--text-only' text ||
     fail "$(cat text)"
 "$MESHWRIGHT" models ./wrapped.json --text-only --json >text.json || fail "no text alone"
 python3 -c '

@@ -153,7 +153,7 @@ static void a_misspelled_required_key_is_pointed_at(void) {
                    "mistral, mixtral, qwen2, "
                    "qwen2_vl, qwen2_5_vl, qwen2_moe, qwen3, qwen3_moe, qwen3_vl, "
                    "qwen3_vl_moe, qwen3_next, qwen3_5, qwen3_5_moe, deepseek_v2, "
-                   "deepseek_v3, kimi_k2, gpt_oss, gemma2, gemma3, phi3, "
+                   "deepseek_v3, kimi_k2, kimi_k25, kimi_vl, gpt_oss, gemma2, gemma3, phi3, "
                    "internlm, gpt2, gpt_neox, bloom, mpt, opt, falcon, "
                    "RefinedWebModel, mimo, glm4_moe, seed_oss, hunyuan_v1_dense, "
                    "smollm3, cohere2, ernie4_5, ernie4_5_moe, minimax_m2, "

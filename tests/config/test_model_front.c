@@ -63,6 +63,58 @@ static void towers_have_their_published_counts(void) {
     }
 }
 
+#define KIMI(vision)                                                                               \
+    "{\"model_type\": \"kimi_k25\", \"text_config\": {\"model_type\": \"kimi_k2\", "               \
+    "\"hidden_size\": 7168, \"intermediate_size\": 18432, \"num_hidden_layers\": 2, "              \
+    "\"num_attention_heads\": 64, \"num_key_value_heads\": 64, \"vocab_size\": 1024}, "            \
+    "\"vision_config\": {" vision "}}"
+
+// By modeling_kimi_k25.py of moonshotai/Kimi-K2.5: a convolution of 14 x 14 x 3 with a bias, a
+// table of 64 x 64 positions, 27 layers with biases and two LayerNorms each, a LayerNorm behind
+// them; then a LayerNorm, and matrices of 4608 x 4608 and 4608 x 7168 with biases.
+static void moonvit_weighs_what_its_code_says(void) {
+    static const char *const FILES[] = {
+        KIMI("\"vt_hidden_size\": 1152, \"vt_num_hidden_layers\": 27, "
+             "\"vt_num_attention_heads\": 16, \"vt_intermediate_size\": 4304, "
+             "\"merge_kernel_size\": [2, 2], \"mm_hidden_size\": 1152, "
+             "\"text_hidden_size\": 7168, \"patch_size\": 14"),
+        KIMI(""),
+    };
+    const double embedding = 14 * 14 * 3 * 1152 + 1152 + 64 * 64 * 1152;
+    const double layer = 4 * (1152 * 1152 + 1152) + 2 * 1152 * 4304 + 4304 + 1152 + 4 * 1152;
+    const double merger = 2 * 1152 + 4608.0 * 4608 + 4608 + 4608.0 * 7168 + 7168;
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        Arena arena = {0};
+        Scenario with, without;
+        const char *training = "{" TRAINING ", \"images_per_sequence\": 1, \"image_size\": 896}";
+        CU_ASSERT_EQUAL_FATAL(read(FILES[i], training, NULL, &arena, &with).code, STATUS_OK);
+        CU_ASSERT_EQUAL_FATAL(read(FILES[i], "{" TRAINING "}", NULL, &arena, &without).code,
+                              STATUS_OK);
+        CU_ASSERT_EQUAL(model_num_parameters(&with.model) - model_num_parameters(&without.model),
+                        embedding + 27 * layer + 2 * 1152 + merger);
+        CU_ASSERT_EQUAL(front_image_patches(with.model.front, 896), 4096);
+        CU_ASSERT_EQUAL(front_image_tokens(with.model.front, 896), 1024);
+        arena_free(&arena);
+    }
+}
+
+static void moonvit_that_contradicts_itself_is_refused(void) {
+    expect_refusal(
+        KIMI("\"merge_kernel_size\": [2, 4]"), "{" TRAINING "}", NULL,
+        "job.json: model.vision_config.merge_kernel_size: 2 x 4: only squares of patches "
+        "are merged here");
+    expect_refusal(
+        KIMI("\"merge_kernel_size\": [2]"), "{" TRAINING "}", NULL,
+        "job.json: model.vision_config.merge_kernel_size: expected a height and a width");
+    expect_refusal(KIMI("\"mm_hidden_size\": 1024"), "{" TRAINING "}", NULL,
+                   "job.json: model.vision_config.mm_hidden_size: 1024 is not the tower's width "
+                   "1152");
+    expect_refusal(
+        KIMI("\"text_hidden_size\": 2048"), "{" TRAINING "}", NULL,
+        "job.json: model.vision_config.text_hidden_size: 2048 is not the hidden_size 7168 "
+        "of the text");
+}
+
 // 896 / 14 = 64 patches a side; Gemma averages them to 256 tokens, Qwen makes one of 2 x 2.
 static void images_become_tokens(void) {
     Arena arena = {0};
@@ -229,6 +281,8 @@ static void layers_are_counted_with_those_before_the_text(void) {
     { #name, name }
 CU_TestInfo model_front_tests[] = {
     TEST(towers_have_their_published_counts),
+    TEST(moonvit_weighs_what_its_code_says),
+    TEST(moonvit_that_contradicts_itself_is_refused),
     TEST(images_become_tokens),
     TEST(an_encoder_reads_as_much_as_the_decoder_where_nothing_is_said),
     TEST(what_the_model_lacks_is_refused),

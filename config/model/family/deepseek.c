@@ -28,5 +28,7 @@ const ModelFamily DEEPSEEK_FAMILIES[] = {
     },
     {.model_type = "deepseek_v3", DEEPSEEK_V3},
     {.model_type = "kimi_k2", DEEPSEEK_V3}, // the same code with other sizes
+    {.model_type = "kimi_k25", DEEPSEEK_V3, .vision = VISION_MOONVIT}, // text: kimi_k2
+    {.model_type = "kimi_vl", DEEPSEEK_V3, .vision = VISION_MOONVIT},  // text: deepseek_v3
     {0},
 };
