@@ -15,7 +15,7 @@ static const char *flag_value(const FlagList *flags, const char *name) {
 // pretrain_gpt.py fuses by default what the dataclasses leave apart.
 static void fusion_keys(const Scenario *scenario, const FlagList *flags, KeyList *keys) {
     const Model *model = &scenario->model;
-    bool latent = model_mixer(model)->kind == MIXER_LATENT_ATTENTION,
+    bool latent = mixer_is_latent(model_mixer(model)),
          gated = flag_value(flags, "--swiglu") != NULL;
     bool squared = flag_value(flags, "--squared-relu") != NULL;
     bool biased = !flag_value(flags, "--disable-bias-linear");

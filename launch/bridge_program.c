@@ -145,7 +145,7 @@ static void add_main(Script *script, const MegatronCommand *command) {
 
 const char *bridge_program(const Scenario *scenario, const MegatronCommand *command, Arena *arena) {
     Script script = {.arena = arena};
-    bool latent = model_mixer(&scenario->model)->kind == MIXER_LATENT_ATTENTION;
+    bool latent = mixer_is_latent(model_mixer(&scenario->model));
     bool block = latent || model_is_moe(&scenario->model);
     script_comment(&script,
                    "For NVIDIA-NeMo/Megatron-Bridge " BRIDGE_VERSION ": trains with the "

@@ -97,7 +97,7 @@ static void window_flags(const Model *model, FlagList *flags) {
 static void attention_flags(const Model *model, FlagList *flags) {
     const Mixer *mixer = model_mixer(model);
     flag_int(flags, "--num-attention-heads", mixer->num_heads);
-    if (mixer->kind == MIXER_LATENT_ATTENTION) {
+    if (mixer_is_latent(mixer)) {
         latent_flags(mixer, flags);
     } else {
         if (mixer->num_kv_heads != mixer->num_heads) {

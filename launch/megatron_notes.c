@@ -22,7 +22,7 @@ static void rope_notes(const Scenario *scenario, MegatronCommand *command) {
     Arena *arena = command->flags.arena;
     RopeScaling scaling = megatron_rope_scaling(scenario, arena);
     if (scenario->model.position != POSITION_ROPE || !scaling.type) return;
-    bool latent = model_mixer(&scenario->model)->kind == MIXER_LATENT_ATTENTION;
+    bool latent = mixer_is_latent(model_mixer(&scenario->model));
     double low = megatron_rope_number(&scaling, "low_freq_factor", 1);
     double high = megatron_rope_number(&scaling, "high_freq_factor", 4);
     double fast = megatron_rope_number(&scaling, "beta_fast", 32);

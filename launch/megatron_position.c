@@ -30,7 +30,7 @@ static void latent_scaling_flags(const RopeScaling *scaling, FlagList *flags) {
 
 static void scaling_flags(const Scenario *scenario, FlagList *flags) {
     RopeScaling scaling = megatron_rope_scaling(scenario, flags->arena);
-    if (model_mixer(&scenario->model)->kind == MIXER_LATENT_ATTENTION) {
+    if (mixer_is_latent(model_mixer(&scenario->model))) {
         latent_scaling_flags(&scaling, flags);
     } else if (scaling.type && strcmp(scaling.type, "llama3") == 0) {
         flag_switch(flags, "--use-rope-scaling");

@@ -98,7 +98,7 @@ static void attention_add(const Model *m, RuleValues *values) {
     SET(HEADS, mixer->num_heads);
     SET(KV_HEADS, mixer->num_kv_heads);
     SET(HEAD_DIM, mixer->head_dim);
-    SET(MLA, mixer->kind == MIXER_LATENT_ATTENTION);
+    SET(MLA, mixer_is_latent(mixer));
     SET(Q_LORA_RANK, mixer->q_lora_rank);
     SET(KV_LORA_RANK, mixer->kv_lora_rank);
     SET(QK_NOPE_HEAD_DIM, mixer->qk_nope_head_dim);
@@ -111,6 +111,7 @@ static void attention_add(const Model *m, RuleValues *values) {
     SET(ATTENTION_SINKS, mixer->sinks);
     SET(OUTPUT_GATE, mixer->output_gate != GATE_NONE);
     SET(CHUNKED_ATTENTION, has_chunks(m));
+    SET(SPARSE_ATTENTION, has_mixer(m, MIXER_SPARSE_LATENT_ATTENTION));
     SET(GATED_DELTA, has_mixer(m, MIXER_GATED_DELTA));
     SET(STATE_SPACE, has_mixer(m, MIXER_MAMBA2));
     SET(WINDOWS, num_windows(m));

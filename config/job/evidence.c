@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "config/cluster/cluster_groups.h"
 #include "config/machine/link.h"
+#include "config/model/mixer.h"
 
 #include <string.h>
 
@@ -106,9 +107,8 @@ static void names_set(const Names *job, Arena *arena, GroupEvidence *out) {
         if (job->values[i]) out->names[i] = arena_printf(arena, FORMS[i], job->values[i]);
     for (int i = INGREDIENT_ZERO_0; i < NUM_INGREDIENTS; i++)
         out->names[i] = SPLITS[i - INGREDIENT_ZERO_0];
-    out->names[INGREDIENT_MODEL] = strcmp(job->values[INGREDIENT_MODEL], MODEL_KINDS[DENSE]) == 0
-                                       ? "a dense model"
-                                       : "experts";
+    if (strcmp(job->values[INGREDIENT_MODEL], MODEL_KINDS[DENSE]) == 0)
+        out->names[INGREDIENT_MODEL] = "a dense model";
 }
 
 static GroupEvidence group_evidence(const JsonNode *steps, const Names *job, Arena *arena) {
@@ -126,7 +126,16 @@ static GroupEvidence group_evidence(const JsonNode *steps, const Names *job, Are
     return group;
 }
 
-static Status coverage_read(const Cluster *cluster, const Execution *execution, int kind,
+// What published steps must be of to say something of this model.
+static const char *model_value(const Model *model) {
+    for (int k = 0; k < model->num_kinds; k++) {
+        const char *unmeasured = mixer_row(model->kinds[k].mixer.kind)->unmeasured;
+        if (unmeasured) return unmeasured;
+    }
+    return MODEL_KINDS[model_is_moe(model) ? EXPERTS : DENSE];
+}
+
+static Status coverage_read(const Cluster *cluster, const Execution *execution, const Model *model,
                             Arena *arena, Evidence *out) {
     JsonNode root;
     TRY(json_load(data_path(arena, "hw-profiles", "coverage"), arena, &root));
@@ -141,7 +150,7 @@ static Status coverage_read(const Cluster *cluster, const Execution *execution, 
             [INGREDIENT_STACK] = execution->stack.name,
             [INGREDIENT_ARCHITECTURE] = pool->gpu.architecture,
             [INGREDIENT_LINK] = pool->num_gpus > 1 ? link_family(pool->scale_up.name) : NULL,
-            [INGREDIENT_MODEL] = MODEL_KINDS[kind],
+            [INGREDIENT_MODEL] = model_value(model),
             [INGREDIENT_PRECISION] = PRECISION_NAMES[execution->precision],
         }};
         groups[i] = group_evidence(&steps, &job, arena);
@@ -155,7 +164,7 @@ Status evidence_find(const Model *model, const Cluster *cluster, const Execution
     Evidence *evidence = ARENA_NEW(arena, Evidence);
     const int kind = model_is_moe(model) ? EXPERTS : DENSE;
     TRY(spreads_read(execution->stack.name, kind, arena, evidence));
-    TRY(coverage_read(cluster, execution, kind, arena, evidence));
+    TRY(coverage_read(cluster, execution, model, arena, evidence));
     *out = evidence;
     return status_ok();
 }

@@ -47,7 +47,8 @@ static int latent_matrices(const Model *model, const Mixer *m, AdapterTarget tar
     case TARGET_KV_A_PROJ:
         *out = one(m->kv_lora_rank + m->qk_rope_head_dim, hidden);
         return 1;
-    case TARGET_KV_B_PROJ:
+    case TARGET_KV_B_PROJ: // of an indexer's attention two, before and behind it
+        if (m->kind == MIXER_SPARSE_LATENT_ATTENTION) return 0;
         *out = one(heads * (m->qk_nope_head_dim + m->v_head_dim), m->kv_lora_rank);
         return 1;
     case TARGET_O_PROJ:
@@ -119,8 +120,7 @@ int target_matrices(const Model *model, const LayerKind *kind, AdapterTarget tar
     if (kind->front) return 0;
     if (target >= TARGET_GATE_PROJ && target <= TARGET_DOWN_PROJ)
         return kind->ffn.none ? 0 : mlp_matrices(model, &kind->ffn, target, matrices);
-    if (mixer->kind == MIXER_LATENT_ATTENTION)
-        return latent_matrices(model, mixer, target, matrices);
+    if (mixer_is_latent(mixer)) return latent_matrices(model, mixer, target, matrices);
     if (mixer->kind == MIXER_ATTENTION) return attention_matrices(model, mixer, target, matrices);
     return is_stateful(mixer) ? state_matrices(model, mixer, target, matrices) : 0;
 }

@@ -31,6 +31,10 @@ typedef struct {
     // cp ranks trade tokens for heads in it, whatever the method of the attention is.
     bool always_trades_heads;
 
+    // "no published step of ...", where none of published/training.jsonl has such layers; else
+    // NULL.
+    const char *unmeasured;
+
     // "attention, 32 heads of 128 for 8 of keys and values"; and the same as keys of an object.
     const char *(*text)(const Mixer *mixer, Arena *arena);
     void (*add_json)(const Mixer *mixer, cJSON *object);

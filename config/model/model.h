@@ -30,12 +30,16 @@ typedef struct {
     int num_heads;    // of queries; of values where there is a state
     int num_kv_heads; // equals num_heads for MHA and MLA; groups of keys where there is a state
     int head_dim;     // of a query head, and of a key
-    // Of MIXER_LATENT_ATTENTION, else 0
+    // Of latent attention (mixer_is_latent), else 0
     int q_lora_rank; // 0: the query is projected directly
     int kv_lora_rank;
     int qk_nope_head_dim;
     int qk_rope_head_dim;
     int v_head_dim; // also of a head of values where there is a state
+    // Of MIXER_SPARSE_LATENT_ATTENTION, else 0: an indexer's heads, and the keys that a query sees
+    int index_num_heads;
+    int index_head_dim; // of its queries, and of its one key
+    int index_topk;
     bool qkv_bias, out_bias;
     bool qk_norm;       // a norm over each head of query and key (Qwen3, Gemma 3)
     bool qk_norm_whole; // it is over all heads at once (MiniMax-M2)
@@ -139,10 +143,17 @@ static inline const LayerKind *model_mtp_kind(const Model *model) {
                            : &model->kinds[model->layer_kind[model->num_layers - 1]];
 }
 
-// Whether a layer of the kind has experts, and whether any layer of the model has.
-static inline bool mixer_is_attention(const Mixer *mixer) {
-    return mixer->kind == MIXER_ATTENTION || mixer->kind == MIXER_LATENT_ATTENTION;
+static inline bool mixer_is_latent(const Mixer *mixer) {
+    return mixer->kind == MIXER_LATENT_ATTENTION || mixer->kind == MIXER_SPARSE_LATENT_ATTENTION;
 }
+static inline bool mixer_is_attention(const Mixer *mixer) {
+    return mixer->kind == MIXER_ATTENTION || mixer_is_latent(mixer);
+}
+// Most keys that a query sees; 0: all.
+static inline int mixer_most_keys(const Mixer *mixer) {
+    return mixer->window > 0 ? mixer->window : mixer->index_topk;
+}
+// Whether a layer of the kind has experts, and whether any layer of the model has.
 static inline bool kind_is_moe(const LayerKind *kind) {
     return kind->ffn.num_experts > 0;
 }

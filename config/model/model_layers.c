@@ -137,9 +137,9 @@ static LayerKind layer_of(const ModelDraft *draft, int has, bool moe, int window
 static bool layers_alike(const LayerKind *a, const LayerKind *b) {
     const Mixer *x = &a->mixer, *y = &b->mixer;
     return x->kind == y->kind && x->num_heads == y->num_heads &&
-           x->num_kv_heads == y->num_kv_heads && x->window == y->window && x->chunk == y->chunk &&
-           x->no_positions == y->no_positions && kind_is_moe(a) == kind_is_moe(b) &&
-           a->ffn.none == b->ffn.none;
+           x->num_kv_heads == y->num_kv_heads && x->index_num_heads == y->index_num_heads &&
+           x->window == y->window && x->chunk == y->chunk && x->no_positions == y->no_positions &&
+           kind_is_moe(a) == kind_is_moe(b) && a->ffn.none == b->ffn.none;
 }
 
 // Its number among the model's kinds; a new one where there is none like it.

@@ -37,6 +37,21 @@ Status model_read_sizes(const JsonNode *config, ModelDraft *draft) {
 }
 
 // MLA (DeepSeek-V2, arXiv:2405.04434, section 2.1). q_lora_rank null: no query compression.
+// The indexer of DeepSeek-V3.2 and GLM-5. Its queries are made of the query's latent.
+static Status read_indexer(const JsonNode *config, ModelDraft *draft) {
+    static KEYS(HEADS, "index_n_heads");
+    static KEYS(DIM, "index_head_dim");
+    static KEYS(TOPK, "index_topk");
+    Mixer *m = &draft->mixer;
+    TRY(read_size(config, HEADS, MODEL_MAX_HEADS, &m->index_num_heads));
+    TRY(read_size(config, DIM, MODEL_MAX_HEAD_DIM, &m->index_head_dim));
+    TRY(read_size(config, TOPK, MODEL_MAX_POSITIONS, &m->index_topk));
+    const JsonNode node = json_get(config, "q_lora_rank");
+    if (m->q_lora_rank > 0) return status_ok();
+    return json_error(&node,
+                      "an indexer makes its queries of the query's latent, which is missing");
+}
+
 static Status read_mla(const JsonNode *config, ModelDraft *draft) {
     static KEYS(Q_RANK, "q_lora_rank");
     static KEYS(KV_RANK, "kv_lora_rank");
@@ -50,13 +65,14 @@ static Status read_mla(const JsonNode *config, ModelDraft *draft) {
     TRY(read_size(config, NOPE, MODEL_MAX_HEAD_DIM, &draft->mixer.qk_nope_head_dim));
     TRY(read_size(config, ROPE, MODEL_MAX_HEAD_DIM, &draft->mixer.qk_rope_head_dim));
     TRY(read_size(config, VALUE, MODEL_MAX_HEAD_DIM, &draft->mixer.v_head_dim));
+    if (draft->mixer.kind == MIXER_SPARSE_LATENT_ATTENTION) TRY(read_indexer(config, draft));
     draft->mixer.num_kv_heads = draft->mixer.num_heads;
     draft->mixer.head_dim = draft->mixer.qk_nope_head_dim + draft->mixer.qk_rope_head_dim;
     return status_ok();
 }
 
 Status model_read_attention(const JsonNode *config, ModelDraft *draft) {
-    if (draft->mixer.kind == MIXER_LATENT_ATTENTION) return read_mla(config, draft);
+    if (mixer_is_latent(&draft->mixer)) return read_mla(config, draft);
     const int heads = draft->mixer.num_heads;
     const int kv_heads = draft->mixer.num_kv_heads > 0 ? draft->mixer.num_kv_heads : heads;
     TRY(key_read_size(config, &(SizeKey){KV_HEADS_KEYS, 1, MODEL_MAX_HEADS, kv_heads, heads},

@@ -75,6 +75,7 @@
     X(ATTENTION_SINKS, "attention_sinks", RULE_SWITCH_NAMES)                                       \
     X(OUTPUT_GATE, "output_gate", RULE_SWITCH_NAMES)                                               \
     X(CHUNKED_ATTENTION, "chunked_attention", RULE_SWITCH_NAMES)                                   \
+    X(SPARSE_ATTENTION, "sparse_attention", RULE_SWITCH_NAMES)                                     \
     X(GATED_DELTA, "gated_delta", RULE_SWITCH_NAMES)                                               \
     X(STATE_SPACE, "state_space", RULE_SWITCH_NAMES)                                               \
     X(WINDOWS, "windows", NULL)                                                                    \

@@ -49,6 +49,13 @@ static void what_was_never_published_is_named(void) {
     const Ingredients plain = evidence_ingredients(1, 8, 1, 1, 1);
     CU_ASSERT_FALSE(evidence_covers(amd.evidence, plain));
     CU_ASSERT_TRUE(says(amd.evidence, plain, "no published step of cdna3 GPUs", &arena));
+    // Mixers that no step has, whatever its experts and splits are.
+    CU_ASSERT_EQUAL_FATAL(
+        evidence_of(JOB("qwen3.5-122b-a10b", "dgx-h100:4", "pytorch-fsdp"), &arena, &experts).code,
+        STATUS_OK);
+    CU_ASSERT_FALSE(evidence_covers(experts.evidence, plain));
+    CU_ASSERT_TRUE(
+        says(experts.evidence, plain, "no published step of the gated delta rule", &arena));
     // Each of these was published, not together.
     CU_ASSERT_EQUAL_FATAL(
         evidence_of(JOB("qwen3-30b-a3b", "dgx-h100:2", "torchtitan"), &arena, &experts).code,

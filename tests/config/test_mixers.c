@@ -178,10 +178,6 @@ static void step_has_other_heads_behind_a_window(void) {
 }
 
 static void what_is_missing_is_named(void) {
-    expect_refused(
-        "{\"model_type\": \"deepseek_v32\", \"index_topk\": 2048, \"index_n_heads\": 64}",
-        "config.json: index_topk: sparse attention with an indexer (index_topk) is not "
-        "modelled yet");
     expect_refused("{\"model_type\": \"deepseek_v4\", \"index_topk\": 1024, \"hc_mult\": 4, "
                    "\"compress_ratios\": [128, 4]}",
                    "config.json: index_topk: sparse attention with an indexer (index_topk), "

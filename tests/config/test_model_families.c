@@ -134,11 +134,11 @@ static void a_wrapper_of_a_known_text_says_so(void) {
     CU_ASSERT_EQUAL(json_parse(TEXT, strlen(TEXT), "config.json", &arena, &root).code, STATUS_OK);
     const Status status = model_load(&root, &arena, &model);
     CU_ASSERT_EQUAL(status.code, STATUS_INVALID);
-    CU_ASSERT_STRING_EQUAL(
-        status.text, "config.json: model_type: \"ovis\" is unknown, but its text_config is "
-                     "\"kimi_k2\", which is known; for the text alone put what "
-                     "`meshwright models FILE --text-only --json` prints in the place of the "
-                     "model");
+    CU_ASSERT_STRING_EQUAL(status.text,
+                           "config.json: model_type: \"ovis\" is unknown, but its text_config is "
+                           "\"kimi_k2\", which is known; for the text alone put what "
+                           "`meshwright models FILE --text-only --json` prints in the place of the "
+                           "model");
     arena_free(&arena);
 }
 

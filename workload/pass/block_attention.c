@@ -21,7 +21,7 @@ static Keys chunk_keys(const Builder *b) {
 static Keys own_keys(const Builder *b) {
     const Pass *pass = &b->pass;
     if (b->kind->mixer.chunk > 0 && b->kind->mixer.chunk < pass->queries) return chunk_keys(b);
-    const double window = b->kind->mixer.window, mean = pass_average_keys(pass, window);
+    const double window = mixer_most_keys(&b->kind->mixer), mean = pass_average_keys(pass, window);
     if (!b->kind->front || window <= 0)
         return (Keys){mean, pass->keys, pass->sequences * pass->keys / b->split.cp, pass->sequences,
                       pass->causal};
@@ -33,13 +33,20 @@ static Keys own_keys(const Builder *b) {
 typedef struct {
     double heads, kv_heads;
     double qk_dim, v_dim;                          // of one head
+    double out_dim;                                // of what the output's projection reads of it
     double q_values, k_values, v_values, o_values; // per token
     double latent_dim;                             // of a token's cache; 0: not latent
 } Heads;
 
 static Heads heads_of(const Mixer *mixer, int tp) {
     Heads h = {.heads = (double)mixer->num_heads / tp};
-    if (mixer->kind == MIXER_LATENT_ATTENTION) {
+    h.out_dim = mixer_is_latent(mixer) ? mixer->v_head_dim : mixer->head_dim;
+    if (mixer->kind == MIXER_SPARSE_LATENT_ATTENTION) {
+        // All heads read a key's latent, of which its values are a part.
+        h.kv_heads = 1;
+        h.v_dim = mixer->kv_lora_rank;
+        h.qk_dim = h.latent_dim = mixer->kv_lora_rank + mixer->qk_rope_head_dim;
+    } else if (mixer_is_latent(mixer)) {
         h.kv_heads = h.heads;
         h.qk_dim = mixer->qk_nope_head_dim + mixer->qk_rope_head_dim;
         h.v_dim = mixer->v_head_dim;
@@ -50,7 +57,7 @@ static Heads heads_of(const Mixer *mixer, int tp) {
     }
     h.q_values = h.heads * h.qk_dim;
     h.k_values = h.kv_heads * h.qk_dim;
-    h.v_values = h.kv_heads * h.v_dim;
+    h.v_values = mixer->kind == MIXER_SPARSE_LATENT_ATTENTION ? 0 : h.kv_heads * h.v_dim;
     h.o_values = h.heads * h.v_dim;
     return h;
 }
@@ -149,7 +156,7 @@ static AttentionOp attention_step(const Builder *b, const Heads *h, const Keys *
                          .kv_heads = h->kv_heads / heads_split,
                          .queries = own * heads_split / halves,
                          .keys = keys->length / parts,
-                         .window = b->kind->mixer.window,
+                         .window = mixer_most_keys(&b->kind->mixer),
                          .head_dim = h->qk_dim,
                          .v_head_dim = h->v_dim,
                          .latent_dim = h->latent_dim,
@@ -171,6 +178,10 @@ static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
         (b->tokens * (h->q_values + h->o_values) + keys->tokens * (h->k_values + h->v_values)) *
         act;
     double saved = b->tokens * (h->o_values * act + h->heads * 4); // output, log-sum-exp in fp32
+    // Of keys that are chosen every query reads its own, and the backward adds to their gradients,
+    // in fp32, as it reads them.
+    const bool chosen = b->kind->mixer.index_topk > 0;
+    const double rows = chosen ? b->tokens * keys->mean * h->k_values : 0;
     // A ring merges its steps' fp32 results.
     bool ring = b->split.cp_method == CP_RING, split = b->split.cp_method != CP_ULYSSES;
     int steps = b->split.cp == 1 || !split ? 1 : ring ? b->split.cp : 2;
@@ -180,7 +191,7 @@ static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
     *unit = (Unit){.module = MODULE_CORE_ATTN,
                    .backward_collective = NUM_COLLECTIVES,
                    .backward_flops = backward_flops,
-                   .backward_bytes = 3 * io + merge,
+                   .backward_bytes = 3 * io + merge + rows * (act + 2 * 4),
                    .backward_kernels = 3 * steps,
                    .backward_alive_bytes = io + others + context_gradients_bytes(b, h)};
     unit->op = (Op){.name = "core_attn",
@@ -191,7 +202,7 @@ static void build_flash(Builder *b, const Heads *h, const Keys *keys) {
                     .pipelined_with = -1,
                     .attention = attention_step(b, h, keys),
                     .flops = flops,
-                    .bytes = io + merge,
+                    .bytes = io + merge + rows * act,
                     .num_kernels = steps,
                     .saved_bytes = saved,
                     .transient_bytes = b->tokens * h->o_values * act + others,
@@ -308,8 +319,6 @@ static void build_core(Builder *b, const Heads *h, const Keys *keys) {
 static void build_output(Builder *b, const Heads *h, const char *name) {
     const Model *m = b->model;
     const Mixer *mixer = &b->kind->mixer;
-    const double v_dim =
-        mixer->kind == MIXER_LATENT_ATTENTION ? mixer->v_head_dim : mixer->head_dim;
     // Its input is a copy of the attention's output, which that keeps itself, where it is
     // quantized; after Ulysses' exchange (Transformer Engine,
     // pytorch/attention/dot_product_attention/ context_parallel.py, AttnFuncWithCPAndQKVOA2A); and
@@ -317,30 +326,36 @@ static void build_output(Builder *b, const Heads *h, const char *name) {
     const Split *split = &b->split;
     bool joined =
         split->cp_method == CP_ALL_GATHER && b->execution->stack.residency.copies_attention_steps;
-    bool copied = precision_is_quantized(b->precision) ||
+    const bool is_made = b->units[b->num_units - 1].has_weight; // by a product, not the attention
+    bool copied = is_made || precision_is_quantized(b->precision) ||
                   (split->cp > 1 && (split->cp_method == CP_ULYSSES || joined));
     const bool gated = mixer->output_gate != GATE_NONE; // the gate keeps what the product reads
     if (gated) build_output_gate(b, h);
-    double copy = copied && !gated ? b->tokens * h->o_values : 0;
-    build_linear(b, name, SPLIT_ROW, b->tokens, m->hidden_size, mixer->num_heads * v_dim,
+    double copy = copied && !gated ? b->tokens * h->heads * h->out_dim : 0;
+    build_linear(b, name, SPLIT_ROW, b->tokens, m->hidden_size, mixer->num_heads * h->out_dim,
                  copy * b->input_bytes_per_value);
     if (!copied && !gated) input_share(b, b->tokens * h->o_values * activation_bytes(b->execution));
     if (mixer->out_bias) build_whole_parameters(b, m->hidden_size);
 }
 
-void build_attention_behind(Builder *b, void (*project)(Builder *b)) {
+void build_attention_behind(Builder *b, const AttentionParts *parts) {
     const Model *m = b->model;
     const Mixer *mixer = &b->kind->mixer;
     Heads h = heads_of(mixer, b->split.tp);
     const Keys keys = own_keys(b);
     double values = b->tokens_sp * m->hidden_size;
     build_norm(b, "input_norm", values, NORM_INPUT | NORM_OUTPUT | NORM_BEGINS_BRANCH);
-    project(b);
+    parts->project(b);
     build_rope(b, &h);
     b->module = 0;
+    if (parts->select) parts->select(b);
     build_context_exchange(b, &h, true);
     build_core(b, &h, &keys);
     build_context_exchange(b, &h, false);
+    if (parts->results) {
+        parts->results(b);
+        input_share(b, b->tokens * h.o_values * activation_bytes(b->execution));
+    }
     build_output(b, &h, "out_proj");
     if (mixer->sinks) b->dense_parameters += h.heads;
     if (m->norms_per_layer == 4) build_norm(b, "post_attention_norm", values, NORM_INPUT);
@@ -348,7 +363,7 @@ void build_attention_behind(Builder *b, void (*project)(Builder *b)) {
 }
 
 void build_attention(Builder *b) {
-    build_attention_behind(b, build_gqa_projections);
+    build_attention_behind(b, &(AttentionParts){.project = build_gqa_projections});
 }
 
 // Queries of the decoder, keys and values of what the encoder made of its tokens: the output of its

@@ -1,12 +1,11 @@
 // Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1.2).
 #include "workload/pass/builder.h"
 
-// The down projections are replicated over tp, the up projections split by head.
-static void project(Builder *b) {
+// They are replicated over tp.
+void build_latents(Builder *b) {
     const Model *m = b->model;
     const Mixer *mixer = &b->kind->mixer;
-    double heads = mixer->num_heads, act = activation_bytes(b->execution);
-    double qk_dim = mixer->qk_nope_head_dim + mixer->qk_rope_head_dim;
+    double act = activation_bytes(b->execution);
     double in = b->input_bytes_per_value;
     double kv_down = mixer->kv_lora_rank + mixer->qk_rope_head_dim;
     if (mixer->qkv_bias) build_whole_parameters(b, mixer->q_lora_rank + kv_down);
@@ -30,6 +29,15 @@ static void project(Builder *b) {
                        .output_bytes = latent * act};
     build_memory(b, &norm);
     b->module = MODULE_MLA_UP_PROJ;
+}
+
+// The up projections are split by head.
+static void project(Builder *b) {
+    const Model *m = b->model;
+    const Mixer *mixer = &b->kind->mixer;
+    const double heads = mixer->num_heads;
+    const double qk_dim = mixer->qk_nope_head_dim + mixer->qk_rope_head_dim;
+    build_latents(b);
     double q_in = mixer->q_lora_rank > 0 ? mixer->q_lora_rank : m->hidden_size;
     build_linear(b, "q_up_proj", SPLIT_COLUMN, b->tokens, heads * qk_dim, q_in, 0);
     build_linear(b, "kv_up_proj", SPLIT_COLUMN, b->tokens,
@@ -37,5 +45,5 @@ static void project(Builder *b) {
 }
 
 void build_latent_attention(Builder *b) {
-    build_attention_behind(b, project);
+    build_attention_behind(b, &(AttentionParts){.project = project});
 }

@@ -167,6 +167,21 @@ void build_linear(Builder *b, const char *name, WeightSplit split, double tokens
     if (split == SPLIT_ROW && tp > 1) build_row_output(b, tokens, n);
 }
 
+void build_linear_of_heads(Builder *b, const char *name, double n, double k,
+                           double saved_input_bytes) {
+    const double heads = (double)b->kind->mixer.num_heads / b->split.tp;
+    build_gemm(b, name, b->tokens, n, k, saved_input_bytes);
+    Unit *unit = &b->units[b->num_units - 1];
+    unit->weight_split = SPLIT_COLUMN;
+    Op *op = &unit->op;
+    op->precision = unquantized_precision(b->execution);
+    op->gemm.groups = heads;
+    op->flops *= heads;
+    op->bytes *= heads;
+    op->transient_bytes *= heads;
+    b->dense_parameters += heads * n * k;
+}
+
 void build_parts(Builder *b, double first_n, double second_n, double third_n) {
     Unit *unit = &b->units[b->num_units - 1];
     assert(unit->has_weight);

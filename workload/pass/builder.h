@@ -107,6 +107,10 @@ void builder_start(const LayerWork *work, const LayerKind *kind, Arena *arena, B
 void build_linear(Builder *b, const char *name, WeightSplit split, double tokens, double n,
                   double k, double saved_input_bytes);
 
+// Each head of a query times a matrix of its own, k x n, in 16 bits or more.
+void build_linear_of_heads(Builder *b, const char *name, double n, double k,
+                           double saved_input_bytes);
+
 // Parameters beside the products' that every tp rank holds whole; and of what is counted elsewhere
 // those whose gradients are partial (Block) with sequence parallelism.
 void build_whole_parameters(Builder *b, double parameters);
@@ -188,8 +192,17 @@ void build_mixer(Builder *b);
 void build_cross_attention(Builder *b); // of what attends to the encoder
 
 // Attention of queries, keys and values that `project` makes of the normed tokens
-// (block_attention.c).
-void build_attention_behind(Builder *b, void (*project)(Builder *b));
+// (block_attention.c). Where a row of its heads' results is no head's values yet, `results` makes
+// them; `select` says which keys are seen. Both may be NULL.
+typedef struct {
+    void (*project)(Builder *b);
+    void (*select)(Builder *b);
+    void (*results)(Builder *b);
+} AttentionParts;
+void build_attention_behind(Builder *b, const AttentionParts *parts);
+
+// Down projections of latent attention, and their norms (block_latent_attention.c).
+void build_latents(Builder *b);
 
 void build_dense_mlp(Builder *b, double intermediate_size); // block_mlp.c
 void build_moe(Builder *b); // block_mlp.c: router, dispatch, experts, combine

@@ -43,6 +43,7 @@ const MixerRow GATED_DELTA_MIXER_ROW = {
     .tp_conflict = recurrent_tp_conflict,
     .heads_conflict = recurrent_heads_conflict,
     .always_trades_heads = true,
+    .unmeasured = "the gated delta rule",
     .text = text,
     .add_json = recurrent_add_json,
 };

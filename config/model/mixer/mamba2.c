@@ -46,6 +46,7 @@ const MixerRow MAMBA2_MIXER_ROW = {
     .tp_conflict = recurrent_tp_conflict,
     .heads_conflict = recurrent_heads_conflict,
     .always_trades_heads = true,
+    .unmeasured = "a state space",
     .text = text,
     .add_json = recurrent_add_json,
 };
