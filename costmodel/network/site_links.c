@@ -3,10 +3,12 @@
 #include "config/cluster/node_order.h"
 #include "costmodel/network/collective.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 static int site_of(const Cluster *cluster, int64_t rank) {
+    assert(rank < cluster->num_gpus);
     const int64_t gpu = cluster_gpu_of_rank(cluster, rank);
     return cluster->network.sites->site_of_node[cluster_node_of_gpu(cluster, gpu)];
 }

@@ -3,7 +3,7 @@
 #include "costmodel/pass/price.h"
 #include "workload/pass/block.h"
 
-// A pipeline of single pieces - embedding, one layer of each kind, head - so that the cost model
+// One rank of single pieces - embedding, one layer of each kind, head - so that the cost model
 // prices each piece as a chunk of its own.
 BalanceCosts balance_costs(const Scenario *scenario, const Plan *plan, Arena *arena) {
     const Model *model = &scenario->model;
@@ -20,8 +20,8 @@ BalanceCosts balance_costs(const Scenario *scenario, const Plan *plan, Arena *ar
 
     Plan single = *plan;
     single.micro_batch = 1;
-    single.vpp = 1;
-    single.pp = single.num_chunks = num_kinds + 2;
+    single.pp = 1; // on the GPUs of one stage, which are there
+    single.vpp = single.num_chunks = num_kinds + 2;
     single.chunks = pieces;
     single.recompute = RECOMPUTE_NONE;
     plan_derive(scenario, &single);

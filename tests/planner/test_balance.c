@@ -1,6 +1,7 @@
 #include "planner/stages/balance.h"
 
 #include "costmodel/pass/price.h"
+#include "tests/planner/placement_case.h"
 #include "tests/planner/planner_case.h"
 #include "tests/support.h"
 
@@ -93,7 +94,25 @@ static void an_even_split_is_left_alone(void) {
     arena_free(&arena);
 }
 
+// Two kinds of layers and the ends are four pieces, on two stages: all ranks that are priced are of
+// the cluster, or site_of (costmodel/network/site_links.c) would end the program.
+static void pieces_stay_on_the_gpus_that_are_there(void) {
+    Arena arena = {0};
+    Scenario scenario;
+    const Status status =
+        case_preset("deepseek-v2-lite", "dgx-h100:6", 4096, 96, NULL, &arena, &scenario);
+    CU_ASSERT_EQUAL_FATAL(status.code, STATUS_OK);
+    MatrixCase matrix = {0};
+    matrix_case(&matrix, MATRIX_LOG_NORMAL, 7, 2, &scenario.cluster);
+    const Plan plan = plan_of(&scenario, 1, 2, &arena);
+    CU_ASSERT(scenario.model.num_kinds + 2 > plan.pp);
+    const BalanceCosts costs = balance_costs(&scenario, &plan, &arena);
+    CU_ASSERT(costs.first_s > 0 && costs.last_s > 0);
+    arena_free(&arena);
+}
+
 CU_TestInfo balance_tests[] = {
+    {"pieces_stay_on_the_gpus_that_are_there", pieces_stay_on_the_gpus_that_are_there},
     {"pieces_add_up_to_the_model", pieces_add_up_to_the_model},
     {"a_heavy_head_takes_layers_off_its_stage", a_heavy_head_takes_layers_off_its_stage},
     {"an_even_split_is_left_alone", an_even_split_is_left_alone},
