@@ -2,9 +2,9 @@
 //
 // Pairs:  two published steps of one family on one GPU type: the same machine, software and
 // authors.
-//         Each step of such a group of n calibrates (calibrate/run_update.h) and the next and the
-//         (n / 2)th after it, in the order of the file and round at its end, are predicted before
-//         and after.
+//         Each step of such a group of n calibrates (calibrate/run_update.h). The next and the (n /
+//         2)th after it, in the order of the file and round at its end, are predicted before and
+//         after.
 #pragma once
 
 #include "base/arena.h"

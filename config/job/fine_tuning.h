@@ -95,8 +95,8 @@ double adapters_active_parameters(const Model *model, const LayerKind *kind,
                                   const Adapters *adapters);
 
 // Bytes that one frozen number is stored in: of a matrix that layers multiply by, and of all else.
-// A 4-bit number has half a byte and its part of a scale for a block of 64, of 4 bytes, or where
-// scales are quantized of 1 byte and 4 for 256 of them (bitsandbytes, functional.py,
-// quantize_4bit; Dettmers et al. 2023, section 3: 0.5 and 0.127 bits).
+// A 4-bit number has half a byte and its part of the scale that a block of 64 has. A scale has 4
+// bytes; where scales are quantized 1 byte, and 4 more for 256 of them (bitsandbytes,
+// functional.py, quantize_4bit; Dettmers et al. 2023, section 3: 0.5 and 0.127 bits).
 double base_matrix_bytes(const FineTuning *tuning);
 double base_other_bytes(const FineTuning *tuning);

@@ -1,13 +1,13 @@
 // planner/groups/batch_split.h - a batch over groups that train side by side and end a step
 // together: the split whose slowest group is fastest.
 //
-// Method: from a split by speed, the slowest group gives as many units as it must lose to take less
-//         to the others, which get them one after the other, each to the one that ends first with
-//         it, as long as all then take less than the slowest did. Where no group takes less for
-//         more, the split it ends with is the best of all: in a better one the slowest group has as
-//         many units less, and the others do not take them in less time. Where some do (a batch
-//         that a plan cannot divide), a few more units are tried, taken and given, but the split
-//         may not be the best.
+// Method: from a split by speed, the slowest group gives as many units as it must lose to take
+//         less. Each unit goes to the group that ends first with it, one after the other, as long
+//         as all then take less than the slowest did. Where no group takes less for more, the split
+//         it ends with is the best of all: in a better one the slowest group has as many units
+//         less, and the others do not take them in less time. Where some do (a batch that a plan
+//         cannot divide), a few more units are tried, taken and given, but the split may not be the
+//         best.
 // Source: the exchange argument for min-max allocation: Ibaraki and Katoh, "Resource Allocation
 //         Problems", MIT Press, 1988, chapter 5.
 #pragma once

@@ -6,9 +6,9 @@
 #include "planner/stages/group_costs.h"
 
 // Gives a plan the split of which the busiest rank has least to do, of those that fit. Its own
-// stays where none fits, where it has no choice of splits (pp 1, stated stages, groups of different
-// machines, dual pipelines, an embedding over all stages, several chunks a rank of layers that
-// differ), and where its software cannot run that one.
+// stays where none fits and where its software cannot run that one. It stays, too, where there is
+// no choice of splits: pp 1, stated stages, groups of different machines, dual pipelines, an
+// embedding over all stages, several chunks a rank of layers that differ.
 //   pricing  of a scenario whose limit of memory is that of the question
 //   rules    of that scenario
 //   plan     complete and legal

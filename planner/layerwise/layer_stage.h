@@ -2,10 +2,10 @@
 // (planner/layerwise/layerwise.h), with the costs of planner/layerwise/layer_cost.h.
 //
 // Strategies of a menu are whole plans that differ in tp, cp, dp, micro_batch, ZeRO stage and
-// recomputation, and share pp, the split of layers, the GPUs of a stage, the sequences of a
+// recomputation. They share pp, the split of layers, the GPUs of a stage, the sequences of a
 // micro-batch over all of them, ep and etp. One of them is the base: embedding, head, MTP layers
 // and messages between stages keep to it, so that stages do not depend on each other. Its memory as
-// costmodel/memory/memory.h has it sets what all plans of the stage need beside their layers, and a
+// costmodel/memory/memory.h has it sets what all plans of the stage need beside their layers. A
 // layout other than the base's adds, once it is entered, its gather buffer, its placeholders of
 // gradients and its communicators.
 #pragma once

@@ -3,7 +3,7 @@
 // Method: as planner/planner.h, but a configuration is passed over only where a plan that was
 //         priced is at least as good as its bounds on every axis: memory is known exactly before
 //         the price, step time and energy have lower bounds. The splits are walked in the order of
-//         their loose bounds, from each the fastest, the smallest and the least hungry are priced,
+//         their loose bounds. From each the fastest, the smallest and the least hungry are priced,
 //         then what is left in the order of the bounds of its step time. What was not priced is
 //         covered by an entry, so the frontier is complete.
 // Source: Kung, Luccio and Preparata, "On finding the maxima of a set of vectors", J. ACM 22(4),

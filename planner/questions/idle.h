@@ -5,8 +5,8 @@
 // in each node (config/cluster/cluster.h, cluster_use), from the largest on; after
 // IDLE_NEAR_NUMBERS of them only such as are at most half of the one before. Each is looked at
 // until its own loose bounds, or a search whose limit is the best plan so far, rule it out. Where
-// the best plan is near its loose bound, none is looked at that is so small that with the least
-// work of a GPU on all of them it would take longer than the best, nor one below a number that its
+// the best plan is near its loose bound, numbers that are too small are not looked at: those on
+// which the least work of a GPU would take longer than the best, and those below a number that its
 // bound rules out.
 //
 //   divides well   the odd part of the number divides 3 x those of global_batch, num_hidden_layers,

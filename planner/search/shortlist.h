@@ -5,11 +5,11 @@
 // and looked at again for each configuration that a search prices). What it takes at least on the
 // fastest links of a family is then a bound on all others of the family:
 //     T(c, slower) >= T(c, fastest) >= bound(c)
-// A search of the fastest job keeps all whose bound is at most a limit, of all splits of their
-// layers the least that any split found, or left out, can take. The searches of the others price
-// these in the order of their bounds, as a whole search would, until the next bound is above the
-// best. Their answers are proven up to the limit; where no plan is below it, or the law does not
-// hold, planner_search does the whole search.
+// A search of the fastest job keeps all whose bound is at most a limit. Of all splits of their
+// layers that is the least that any split found, or left out, can take. The searches of the others
+// price these in the order of their bounds, as a whole search would, until the next bound is above
+// the best. Their answers are proven up to the limit; where no plan is below it, or the law does
+// not hold, planner_search does the whole search.
 #pragma once
 
 #include "planner/harvest/harvest.h"
