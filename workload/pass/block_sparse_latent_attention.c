@@ -30,7 +30,8 @@ static void results(Builder *b) {
 
 // Queries, key and weights of the heads. Every tp rank makes them for all tokens, as its heads see
 // what is chosen (NVIDIA/Megatron-LM, megatron/core/transformer/experimental_attention_variant/
-// dsa.py, DSAIndexer); nothing of them goes back to the layer's input.
+// dsa.py, DSAIndexer). The software makes no gradient of their inputs; it is counted here all the
+// same, as of every product with weights, so that the indexer's backward is priced too high.
 static void build_index_heads(Builder *b) {
     const Mixer *m = &b->kind->mixer;
     const double act = activation_bytes(b->execution), hidden = b->model->hidden_size;

@@ -277,7 +277,7 @@ double workload_model_flops(const Scenario *scenario) {
         const LayerKind *kind = i < m->num_layers ? &m->kinds[m->layer_kind[i]] : model_mtp_kind(m);
         if (kind->front) continue;
         const Mixer *mixer = &kind->mixer;
-        double keys = mixer->window > 0 ? fmin(mixer->window, seq) : seq; // of an indexer all
+        double keys = mixer->window > 0 ? fmin(mixer->window, seq) : seq; // an indexer sees all
         if (training->causal) keys = keys < seq ? keys - keys * keys / (2 * seq) : keys / 2;
         if (mixer->chunk > 0 && mixer->chunk < seq) keys = mixer->chunk / 2.0;
         if (kind->cross) keys += (double)training->encoder_seq_len;
